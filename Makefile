@@ -1,0 +1,54 @@
+# Every target sets up .venv by itself. PYTHON chooses the interpreter (3.11 or newer).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test check bench drills drills-mutants format lock clean
+.DEFAULT_GOAL := help
+
+help:  ## show the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
+
+$(READY): requirements-dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Duolog needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+demo: $(READY)  ## the whole story on this machine
+	@$(BIN)/duolog demo
+
+test: $(READY)  ## all tests, with the short form of every drill
+	$(BIN)/python -m pytest
+
+check: $(READY)  ## formatting, lint, types, direction of imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	@mkdir -p build/types/duolog
+	@ln -sfn ../../../log build/types/duolog/log
+	@for part in duolog/*; do ln -sfn "../../../$$part" "build/types/$$part"; done
+	MYPYPATH=build/types:. $(BIN)/mypy -p duolog -p tests -p bench
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## measure, print tables and JSON (ARGS="publish fetch" for some of them)
+	$(BIN)/python -m bench $(ARGS)
+
+drills: $(READY)  ## the long form of every drill
+	$(BIN)/python -m pytest tests/drills --full -m "full or not full"
+
+drills-mutants: $(READY)  ## prove that every drill can fail
+	$(BIN)/python -m pytest tests/drills -k mutant
+
+format: $(READY)  ## format and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: $(READY)  ## make requirements-dev.txt anew from pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+		--group dev --output-file requirements-dev.txt pyproject.toml
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,303 @@
+"""Everything Duolog raises on purpose.
+
+    DuologError
+    ├── InvalidRequest            what was asked cannot be right, whatever the state of the log
+    │   ├── InvalidName             topic, alias, group, table or writer name
+    │   ├── InvalidSetting          zero partitions, negative retention, an unknown format …
+    │   ├── InvalidRecord           a record that no topic would take
+    │   │   └── RecordTooLarge
+    │   ├── InvalidRows             rows that do not fit the table's routes
+    │   └── InvalidFilter           a route's filter; points at the word
+    ├── NotFound
+    │   ├── UnknownTopic
+    │   ├── UnknownPartition
+    │   ├── UnknownGroup
+    │   └── UnknownRoute
+    ├── Conflict                  right in itself, but not in this state
+    │   ├── NameTaken               topic or alias
+    │   ├── RouteTaken              a second route for one table and operation
+    │   ├── PositionChanged         compare-and-set of a group position lost the race
+    │   ├── AckBeyondHead           acknowledged what was never written
+    │   └── StagedForOtherTopic     a part was staged for a topic that was dropped or grown
+    ├── OffsetOutOfRange          carries the earliest and the latest offset
+    ├── WriterFault               what a writer sends does not continue what it sent
+    │   ├── EpochTooOld
+    │   ├── EpochGap
+    │   ├── EpochContentMismatch
+    │   ├── SequenceTooOld
+    │   └── SequenceContentMismatch
+    ├── LogUnusable               this directory cannot be used as a log, now or at all
+    │   ├── LogNotFound
+    │   ├── LogBusy                 another process owns it
+    │   ├── UnsupportedLocation     network file systems, object stores
+    │   ├── UnsupportedFormat       written by a newer Duolog, or not a log
+    │   ├── DamagedLog              what was once durable is not there as it was
+    │   └── LogClosed
+    ├── DamagedPart               a staged part is not what its task wrote
+    ├── WritesRefused             reads go on; carries when a retry makes sense
+    │   ├── DiskFull                too little space; nothing of it was kept
+    │   ├── NotWritten              the disk failed; nothing of it was kept
+    │   └── OutcomeUnknown          the write may or may not be there: send it again
+    └── Cancelled                 a long operation was told to stop
+
+Each message says what happened, to what, and what to do.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "AckBeyondHead",
+    "Cancelled",
+    "Conflict",
+    "DamagedLog",
+    "DamagedPart",
+    "DiskFull",
+    "DuologError",
+    "EpochContentMismatch",
+    "EpochGap",
+    "EpochTooOld",
+    "InvalidFilter",
+    "InvalidName",
+    "InvalidRecord",
+    "InvalidRequest",
+    "InvalidRows",
+    "InvalidSetting",
+    "LogBusy",
+    "LogClosed",
+    "LogNotFound",
+    "LogUnusable",
+    "NameTaken",
+    "NotFound",
+    "NotWritten",
+    "OffsetOutOfRange",
+    "OutcomeUnknown",
+    "PositionChanged",
+    "RecordTooLarge",
+    "RouteTaken",
+    "SequenceContentMismatch",
+    "SequenceTooOld",
+    "StagedForOtherTopic",
+    "UnknownGroup",
+    "UnknownPartition",
+    "UnknownRoute",
+    "UnknownTopic",
+    "UnsupportedFormat",
+    "UnsupportedLocation",
+    "WriterFault",
+    "WritesRefused",
+]
+
+
+class DuologError(Exception):
+    """The root. `code` is the error's stable name on every wire and in `--json` output."""
+
+    code: ClassVar[str] = "DuologError"
+
+    def __init_subclass__(cls) -> None:
+        cls.code = cls.__name__
+
+
+class InvalidRequest(DuologError):
+    """What was asked cannot be right, whatever the state of the log."""
+
+
+class InvalidName(InvalidRequest):
+    """A topic, alias, group, table or writer name that is not allowed."""
+
+
+class InvalidSetting(InvalidRequest):
+    """A number or a word outside what a setting takes."""
+
+
+class InvalidRecord(InvalidRequest):
+    """A record that no topic would take."""
+
+
+class RecordTooLarge(InvalidRecord):
+    """A key and value beyond the size limit."""
+
+
+class InvalidRows(InvalidRequest):
+    """Rows that do not fit: a column is missing, of another type, or null where a key is needed."""
+
+
+class InvalidFilter(InvalidRequest):
+    """A route's filter that cannot be used. `position` is where in `text` the trouble starts."""
+
+    def __init__(self, reason: str, *, text: str = "", position: int | None = None) -> None:
+        self.reason = reason
+        self.text = text
+        self.position = position
+        super().__init__(reason if position is None else f"{reason}\n{pointer(text, position)}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_filter_error, (self.reason, self.text, self.position)
+
+
+def pointer(text: str, position: int) -> str:
+    """The line of `text` that holds `position`, with a caret below the place."""
+    start = text.rfind("\n", 0, position) + 1
+    end = text.find("\n", position)
+    line = text[start : end if end >= 0 else len(text)]
+    return f"  {line}\n  {' ' * (position - start)}^"
+
+
+def _rebuild_filter_error(reason: str, text: str, position: int | None) -> InvalidFilter:
+    return InvalidFilter(reason, text=text, position=position)
+
+
+class NotFound(DuologError):
+    """What was named is not there."""
+
+
+class UnknownTopic(NotFound):
+    """No topic has this name, alias or id."""
+
+
+class UnknownPartition(NotFound):
+    """The topic has fewer partitions."""
+
+
+class UnknownGroup(NotFound):
+    """The group has no position here."""
+
+
+class UnknownRoute(NotFound):
+    """The topic has no route for this table and operation."""
+
+
+class Conflict(DuologError):
+    """Right in itself, but not in this state."""
+
+
+class NameTaken(Conflict):
+    """Another topic has this name or alias."""
+
+
+class RouteTaken(Conflict):
+    """The topic already has a route for this table and operation."""
+
+
+class PositionChanged(Conflict):
+    """Somebody else moved the group's position first."""
+
+
+class AckBeyondHead(Conflict):
+    """An acknowledgement of an offset that was never written."""
+
+
+class StagedForOtherTopic(Conflict):
+    """A part was staged for a topic that was dropped or got more partitions since."""
+
+
+class OffsetOutOfRange(DuologError):
+    """The offset is not kept. `earliest` is the first kept, `latest` the one written next."""
+
+    def __init__(
+        self, *, topic: str, partition: int, offset: int, earliest: int, latest: int
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.earliest = earliest
+        self.latest = latest
+        super().__init__(
+            f"Offset {offset} of topic '{topic}' partition {partition} is not there: it keeps "
+            f"{earliest} up to but not including {latest}. Start from one of these, or from "
+            "earliest or latest."
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_out_of_range, (
+            self.topic,
+            self.partition,
+            self.offset,
+            self.earliest,
+            self.latest,
+        )
+
+
+def _rebuild_out_of_range(
+    topic: str, partition: int, offset: int, earliest: int, latest: int
+) -> OffsetOutOfRange:
+    return OffsetOutOfRange(
+        topic=topic, partition=partition, offset=offset, earliest=earliest, latest=latest
+    )
+
+
+class WriterFault(DuologError):
+    """What a writer sends does not continue what it sent before."""
+
+
+class EpochTooOld(WriterFault):
+    """The writer has committed a later epoch."""
+
+
+class EpochGap(WriterFault):
+    """A stream's epoch does not follow its last one."""
+
+
+class EpochContentMismatch(WriterFault):
+    """The same epoch again, with other content."""
+
+
+class SequenceTooOld(WriterFault):
+    """A publisher's sequence lies so far back that nothing is remembered of it."""
+
+
+class SequenceContentMismatch(WriterFault):
+    """The same publisher's sequence again, with another record."""
+
+
+class LogUnusable(DuologError):
+    """This directory cannot be used as a log, now or at all."""
+
+
+class LogNotFound(LogUnusable):
+    """There is no log in this directory."""
+
+
+class LogBusy(LogUnusable):
+    """Another process owns the log."""
+
+
+class UnsupportedLocation(LogUnusable):
+    """A place whose locks or files do not work the way a log needs."""
+
+
+class UnsupportedFormat(LogUnusable):
+    """A log of a newer format, or something that is no log."""
+
+
+class DamagedLog(LogUnusable):
+    """What was once durable is not there as it was."""
+
+
+class LogClosed(LogUnusable):
+    """The log was used after it had been closed."""
+
+
+class DamagedPart(DuologError):
+    """A staged part is not what its task wrote."""
+
+
+class WritesRefused(DuologError):
+    """Writes are refused for now; reads go on."""
+
+
+class DiskFull(WritesRefused):
+    """Too little space is left on the disk."""
+
+
+class NotWritten(WritesRefused):
+    """The disk refused a write, and nothing of it was kept."""
+
+
+class OutcomeUnknown(WritesRefused):
+    """A write failed half-way: it may or may not be there. Sending it again settles it."""
+
+
+class Cancelled(DuologError):
+    """A long operation was told to stop."""

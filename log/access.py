@@ -1,0 +1,179 @@
+"""One protocol for a log, wherever it is: in this process, at a host, or behind a url.
+
+Whatever takes a log takes this. One contract suite runs on every form of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, Self
+
+from duolog.log.fetched import Fetched
+from duolog.log.model import (
+    Appended,
+    GroupPosition,
+    LogStats,
+    Op,
+    PartitionOffsets,
+    Placed,
+    Record,
+    Retention,
+    Route,
+    Side,
+    Start,
+    Swept,
+    Topic,
+    TopicSettings,
+    Writer,
+)
+from duolog.log.part import Part
+from duolog.log.retention import RetentionRun
+from duolog.log.routing.plan import RoutingPlan
+
+TopicRef = str | int
+"""A topic's name, alias or id."""
+
+DEFAULT_FETCH_RECORDS = 100_000
+DEFAULT_FETCH_BYTES = 8 << 20
+
+
+class LogAccess(Protocol):
+    """A topic log. Whatever returns has happened durably; whatever raises is a DuologError."""
+
+    @property
+    def log_id(self) -> str:
+        """This log and no other; a copy has another."""
+
+    # -- topics and routes
+
+    def create_topic(
+        self, name: str, settings: TopicSettings = ..., *, if_not_exists: bool = False
+    ) -> Topic: ...
+    def topic(self, reference: TopicRef) -> Topic: ...
+    def topics(self) -> tuple[Topic, ...]: ...
+    def add_route(self, reference: TopicRef, route: Route) -> Topic: ...
+    def drop_route(
+        self, reference: TopicRef, table: str, ops: frozenset[Op] | None = None
+    ) -> Topic: ...
+    def set_retention(self, reference: TopicRef, retention: Retention) -> Topic: ...
+    def set_partitions(self, reference: TopicRef, partitions: int) -> Topic:
+        """Give it more partitions. Keys may move to other partitions from then on."""
+
+    def clear_topic(self, reference: TopicRef) -> Swept:
+        """Remove all records. Offsets go on, routes and positions stay."""
+
+    def drop_topic(self, reference: TopicRef, *, if_exists: bool = False) -> Swept:
+        """Remove the topic with its records, times and positions."""
+
+    def routing_plan(self) -> RoutingPlan:
+        """All routes, to be taken along to where changes are routed."""
+
+    # -- writing
+
+    def append(
+        self,
+        writer: Writer,
+        epoch: int,
+        parts: Sequence[Part],
+        *,
+        begin_anywhere: bool = False,
+    ) -> Appended:
+        """Write one epoch, all of it or nothing.
+
+        The same epoch again answers what it got the first time if its content is the same, and is
+        refused if it is not. A stream's epochs follow one another from 0 (or, told so, from
+        anywhere); a batch writer's only grow.
+        """
+
+    def last_epoch(self, writer: Writer) -> Appended | None: ...
+    def publish(
+        self,
+        reference: TopicRef,
+        records: Sequence[Record] | Record,
+        *,
+        writer: str | None = None,
+        sequence: int | None = None,
+    ) -> tuple[Placed, ...]:
+        """Write single records, all or none. With writer and sequence it is safe to send again."""
+
+    def publish_rows(
+        self,
+        table: str,
+        op: Op,
+        rows: Any,
+        key_columns: Sequence[str],
+        *,
+        writer: str | None = None,
+        sequence: int | None = None,
+    ) -> tuple[Placed, ...]:
+        """Write rows of a table (dicts or Arrow) to every topic with a route for them."""
+
+    # -- reading
+
+    def offsets(self, reference: TopicRef) -> tuple[PartitionOffsets, ...]: ...
+    def resolve(self, reference: TopicRef, partition: int, start: Start) -> int:
+        """The offset at which a read from there begins."""
+
+    def fetch(
+        self,
+        reference: TopicRef,
+        partition: int,
+        offset: int,
+        *,
+        max_records: int = DEFAULT_FETCH_RECORDS,
+        max_bytes: int = DEFAULT_FETCH_BYTES,
+    ) -> Fetched:
+        """Records from an offset on, at least one if there is one. Does not wait."""
+
+    def wait_for_append(
+        self,
+        positions: Mapping[tuple[TopicRef, int], int],
+        timeout_seconds: float | None = None,
+    ) -> bool:
+        """Wait until one of these partitions has a record at or after its offset."""
+
+    # -- groups
+
+    def group_position(
+        self, group: str, reference: TopicRef, partition: int
+    ) -> GroupPosition | None: ...
+    def group_positions(
+        self, group: str | None = None, reference: TopicRef | None = None
+    ) -> tuple[GroupPosition, ...]: ...
+    def ack(
+        self,
+        group: str,
+        reference: TopicRef,
+        upto_offset: int,
+        partition: int | None = None,
+        *,
+        side: Side = Side.NATIVE,
+    ) -> GroupPosition:
+        """Everything up to and including this offset is done. Never moves a group back."""
+
+    def seek(
+        self,
+        group: str,
+        reference: TopicRef,
+        partition: int,
+        position: int,
+        *,
+        expected_version: int | None = None,
+        side: Side = Side.NATIVE,
+    ) -> GroupPosition:
+        """Move a group anywhere; with a version, only if nobody moved it since (0: it has none)."""
+
+    def delete_group(self, group: str, reference: TopicRef | None = None) -> int: ...
+
+    # -- upkeep
+
+    def enforce_retention(
+        self,
+        reference: TopicRef | None = None,
+        *,
+        cancelled: Callable[[], bool] = ...,
+    ) -> RetentionRun: ...
+    def stats(self) -> LogStats: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc: object) -> None: ...

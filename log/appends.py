@@ -1,0 +1,297 @@
+"""Epochs: many topics and partitions, of any size, in one atomic step.
+
+Records first, heads last. The batches of all parts are written in calls of at most 1 MiB; nobody
+sees them, since readers go by heads. One last synced write holds all heads, times and the epoch,
+and with it the whole is there, or else none of it. So memory does not grow with the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import reduce
+
+from duolog.errors import DamagedPart, NotWritten, StagedForOtherTopic, UnknownTopic
+from duolog.log.batch import decode, encode, read_header
+from duolog.log.catalogue import Catalogue, partition_of
+from duolog.log.commits import settle
+from duolog.log.debris import remove_beyond
+from duolog.log.dedup import LatestOfPartition, keep_news
+from duolog.log.epochs import (
+    StoredEpoch,
+    check_epoch,
+    is_repeat,
+    load_epoch,
+    pack_epoch,
+)
+from duolog.log.heads import pack_head
+from duolog.log.keys import epoch_key, partition_key, record_key, time_key
+from duolog.log.model import Appended, Head, OffsetRange, Topic, TopicPartition, Writer
+from duolog.log.names import check_text_name
+from duolog.log.part import Fingerprint, Part, StagedBatch
+from duolog.log.readback import read_back
+from duolog.log.staging import sweep
+from duolog.log.state import State
+from duolog.log.store import MAX_WRITE_BYTES, WriteBatch, WriteFailed
+from duolog.log.times import BatchSize, pack_batch_size
+
+_TRIES = 3
+_VERIFIERS = 2
+_SYNC_EVERY_BYTES = 32 << 20
+
+
+class Appender:
+    """Appends epochs to an opened log."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def append(
+        self, writer: Writer, epoch: int, parts: Sequence[Part], *, begin_anywhere: bool
+    ) -> Appended:
+        """Write an epoch, or answer what it got when it was written before."""
+        check_text_name(writer.name, "writer")
+        check_text_name(writer.target, "writer's target")
+        check_epoch(epoch)
+        with self._state.writers.hold(frozenset({str(writer)})):
+            fingerprints = fingerprints_of(parts)
+            last = load_epoch(self._state.store, writer)
+            if last is not None and is_repeat(writer, epoch, fingerprints, last):
+                sweep(self._state.folder, str(writer), epoch)
+                return last.answer(repeated=True)
+            if last is None:
+                is_repeat(writer, epoch, fingerprints, None, begin_anywhere=begin_anywhere)
+            stored = self._write(_Plan(writer, epoch, tuple(parts), fingerprints))
+            sweep(self._state.folder, str(writer), epoch)
+            return stored.answer(repeated=False)
+
+    def last_epoch(self, writer: Writer) -> Appended | None:
+        """What the writer committed last."""
+        stored = load_epoch(self._state.store, writer)
+        return None if stored is None else stored.answer(repeated=False)
+
+    def _write(self, plan: _Plan) -> StoredEpoch:
+        _verify(plan.parts)
+        self._state.options.fault("append.verified")
+        for _ in range(_TRIES):
+            self._state.ensure_writable()
+            wheres = _targets(self._state.catalogue, plan)
+            with self._state.gates.hold(frozenset(wheres)):
+                _targets(self._state.catalogue, plan)  # may have changed while we waited
+                attempt = _Attempt(self._state, plan, wheres)
+                try:
+                    return attempt.run()
+                except WriteFailed as failure:
+                    error = settle(self._state, failure, attempt.is_stored, attempt.publish)
+                    if error is None:
+                        return attempt.stored
+                    if not failure.superseded:
+                        raise error from failure
+        raise NotWritten(
+            f"Epoch {plan.epoch} was not written: the disk failed other writes again and again. "
+            "Send it again."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    writer: Writer
+    epoch: int
+    parts: tuple[Part, ...]
+    fingerprints: dict[int, Fingerprint]
+
+    def ordered(self) -> Iterator[tuple[StagedBatch, bytes]]:
+        """All batches in the order in which they are written, one part's file open at a time."""
+        places = []
+        for number, part in enumerate(self.parts):
+            start = 0
+            for staged in part.batches:
+                places.append((staged.order, number, start, staged))
+                start += staged.length
+        places.sort(key=lambda place: place[:3])
+        with ExitStack() as opened:
+            current, content = -1, None
+            for _, number, start, staged in places:
+                if number != current or content is None:
+                    opened.close()
+                    current, content = number, opened.enter_context(self.parts[number].open())
+                yield staged, self.parts[number].read_at(content, start, staged.length)
+
+
+@dataclass
+class _Attempt:
+    """One try to write a plan, with the gates of all its partitions held."""
+
+    state: State
+    plan: _Plan
+    wheres: dict[TopicPartition, Topic]
+    heads: dict[TopicPartition, Head] = field(default_factory=dict)
+    latest: dict[TopicPartition, LatestOfPartition] = field(default_factory=dict)
+    duplicates_dropped: int = 0
+
+    def __post_init__(self) -> None:
+        self._incarnation = self.state.store.recoveries
+        self._last = WriteBatch()
+        self.stored: StoredEpoch
+
+    def run(self) -> StoredEpoch:
+        try:
+            self._write_records()
+        except WriteFailed:
+            raise
+        except BaseException:
+            for where in self.wheres:
+                remove_beyond(self.state.store, where, self.state.heads.get(where))
+            raise
+        self.state.options.fault("append.records_written")
+        self._write_heads()
+        self.state.options.fault("append.committed")
+        self.publish()
+        return self.stored
+
+    def is_stored(self) -> bool:
+        stored = load_epoch(self.state.store, self.plan.writer)
+        return stored is not None and stored.epoch == self.plan.epoch
+
+    def publish(self) -> None:
+        """Show it to readers."""
+        for latest in self.latest.values():
+            latest.keep()
+        self.state.counters.duplicates_dropped += self.duplicates_dropped
+        self.state.counters.records_appended += sum(r.count for r in self.stored.ranges)
+        self.state.heads.publish(self.heads)
+
+    def _write_records(self) -> None:
+        store = self.state.store
+        batch = WriteBatch()
+        unsynced = 0
+        for staged, read in self.plan.ordered():
+            where = TopicPartition(staged.topic_id, staged.partition)
+            _check_header(staged, read)
+            count, encoded, max_ts_ms = staged.count, read, staged.max_ts_ms
+            if self.wheres[where].settings.dedup_window_seconds is not None:
+                count, encoded = self._news_of(where, encoded, max_ts_ms)
+                if not count:
+                    continue
+            if batch.operations and batch.size_bytes + len(encoded) > MAX_WRITE_BYTES:
+                store.write(batch, self._incarnation)
+                unsynced += batch.size_bytes
+                batch = WriteBatch()
+                if unsynced > _SYNC_EVERY_BYTES:
+                    # So that the last sync is short, and others who sync meanwhile wait little.
+                    store.sync(self._incarnation)
+                    unsynced = 0
+            head = self._head(where)
+            batch.put("records", record_key(where, head.next_offset), encoded)
+            last_ts_ms = max(head.last_ts_ms, max_ts_ms)
+            self._last.put(
+                "times",
+                time_key(where, last_ts_ms, head.next_offset),
+                pack_batch_size(BatchSize(count, len(encoded))),
+            )
+            self.heads[where] = Head(
+                head.start, head.next_offset + count, head.bytes + len(encoded), last_ts_ms
+            )
+        store.write(batch, self._incarnation)
+
+    def _news_of(self, where: TopicPartition, encoded: bytes, max_ts_ms: int) -> tuple[int, bytes]:
+        """The batch without what repeats its key's latest change."""
+        if where not in self.latest:
+            self.latest[where] = self.state.latest_changes.of(
+                self.wheres[where], where, max_ts_ms, read_back(self.state)
+            )
+        records = decode(encoded)
+        news = keep_news(records, self.latest[where], self._head(where).next_offset)
+        if news.num_rows == records.num_rows:
+            return records.num_rows, encoded
+        self.duplicates_dropped += records.num_rows - news.num_rows
+        return news.num_rows, encode(news) if news.num_rows else b""
+
+    def _write_heads(self) -> None:
+        plan = self.plan
+        self.stored = StoredEpoch(
+            plan.epoch,
+            tuple(
+                OffsetRange(
+                    self.wheres[where].name,
+                    where.partition,
+                    self.state.heads.get(where).next_offset,
+                    head.next_offset,
+                )
+                for where, head in sorted(self.heads.items())
+            ),
+            plan.fingerprints,
+            self.duplicates_dropped,
+            self.state.options.clock.now_ms(),
+        )
+        for where, head in self.heads.items():
+            self._last.put("heads", partition_key(where), pack_head(head))
+        self._last.put("epochs", epoch_key(str(plan.writer)), pack_epoch(self.stored))
+        self.state.store.write(self._last, self._incarnation)
+        self.state.store.sync(self._incarnation)
+
+    def _head(self, where: TopicPartition) -> Head:
+        return self.heads.get(where) or self.state.heads.get(where)
+
+
+def fingerprints_of(parts: Sequence[Part]) -> dict[int, Fingerprint]:
+    """What an epoch holds, by topic."""
+    by_topic: dict[int, list[Fingerprint]] = {}
+    for part in parts:
+        for share in part.topics:
+            by_topic.setdefault(share.topic_id, []).append(share.fingerprint)
+    summed = {
+        topic_id: reduce(Fingerprint.__add__, shares) for topic_id, shares in by_topic.items()
+    }
+    return {topic_id: total for topic_id, total in summed.items() if total != Fingerprint()}
+
+
+def _verify(parts: Sequence[Part]) -> None:
+    """Check every part before anything is written."""
+    if len(parts) == 1:
+        parts[0].verify()
+        return
+    with ThreadPoolExecutor(_VERIFIERS, "duolog-verify") as pool:
+        for _ in pool.map(Part.verify, parts):
+            pass
+
+
+def _check_header(staged: StagedBatch, encoded: bytes) -> None:
+    header = read_header(encoded)
+    if (header.count, header.max_ts_ms) != (staged.count, staged.max_ts_ms):
+        raise DamagedPart(
+            f"A part's message names a batch of {staged.count} records, the batch has "
+            f"{header.count}. Run the write again."
+        )
+
+
+def _targets(catalogue: Catalogue, plan: _Plan) -> dict[TopicPartition, Topic]:
+    """The partitions that are written to, if they still are what tasks took them for."""
+    topics: dict[int, Topic] = {}
+    for part in plan.parts:
+        for share in part.topics:
+            topic = catalogue.by_id.get(share.topic_id)
+            if topic is None:
+                raise StagedForOtherTopic(
+                    f"A part of epoch {plan.epoch} was staged for topic id {share.topic_id}, which "
+                    "was dropped since. Run the write again: it will take the topics as they are."
+                )
+            if topic.partitions != share.partitions:
+                raise StagedForOtherTopic(
+                    f"A part of epoch {plan.epoch} was staged for topic '{topic.name}' with "
+                    f"{share.partitions} partitions; it has {topic.partitions} now. Run the write "
+                    "again."
+                )
+            topics[topic.id] = topic
+    wheres: dict[TopicPartition, Topic] = {}
+    for part in plan.parts:
+        for staged in part.batches:
+            known = topics.get(staged.topic_id)
+            if known is None:
+                raise UnknownTopic(
+                    f"A part holds a batch for topic id {staged.topic_id}, which it does not name."
+                )
+            wheres[partition_of(known, staged.partition)] = known
+    return wheres

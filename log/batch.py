@@ -1,0 +1,138 @@
+"""One encoded batch of records: a small header and a body.
+
+    offset  size  field
+         0     1  format (1)
+         1     1  body: 1 an Arrow IPC record batch, lz4, without schema; 2 packed (packed.py)
+         2     2  reserved, zero
+         4     4  crc32 of all that follows
+         8     4  number of records
+        12     8  timestamp of the first record
+        20     8  highest timestamp
+        28     .  body
+
+All big endian. The checksum is made by whoever encodes and is checked by whoever decodes, so it
+covers the way through staging, the log, caches and copies. A batch does not know its offsets:
+what a task has staged is stored byte by byte.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duolog.errors import DamagedLog, InvalidRecord, UnsupportedFormat
+from duolog.log.model import Record
+from duolog.log.packed import pack, unpack
+
+FORMAT = 1
+TARGET_BYTES = 256 << 10  # of the records in a batch, before compression
+MAX_RECORDS = 2**31 - 1
+
+RECORD_SCHEMA = pa.schema(
+    [
+        pa.field("ts", pa.int64(), nullable=False),  # milliseconds since 1970
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field(
+            "headers",
+            pa.list_(
+                pa.struct([pa.field("name", pa.string(), nullable=False), ("value", pa.binary())])
+            ),
+        ),
+        pa.field("op", pa.int8(), nullable=False),  # model.Op
+        pa.field("table", pa.string()),
+        pa.field("payload", pa.int8(), nullable=False),  # model.PayloadMode
+    ]
+)
+
+_HEADER = struct.Struct(">BBHIIQQ")
+_SUMMED = struct.Struct(">IQQ")
+_ARROW, _PACKED = 1, 2
+HEADER_BYTES = _HEADER.size
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHeader:
+    """What can be known of a batch without decoding it."""
+
+    body: int
+    crc32: int
+    count: int
+    first_ts_ms: int
+    max_ts_ms: int
+
+
+def encode(records: Any) -> bytes:
+    """The batch of these records, a pa.RecordBatch of RECORD_SCHEMA."""
+    if records.num_rows == 0:
+        raise InvalidRecord("A batch needs at least one record.")
+    times = records.column("ts")
+    bounds = pc.min_max(times)
+    if bounds["min"].as_py() is None or times.null_count or bounds["min"].as_py() < 0:
+        raise InvalidRecord("A record's timestamp must be 0 or more milliseconds since 1970.")
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, RECORD_SCHEMA, options=_LZ4) as stream:
+        stream.write_batch(records)
+    message = memoryview(sink.getvalue())[_SCHEMA_BYTES:-_END_BYTES]
+    return _framed(_ARROW, records.num_rows, times[0].as_py(), bounds["max"].as_py(), message)
+
+
+def encode_small(records: Sequence[Record], now_ms: int) -> tuple[bytes, int]:
+    """The batch of a few single records, and its highest timestamp."""
+    body, times = pack(records, now_ms)
+    highest = max(times)
+    return _framed(_PACKED, len(records), times[0], highest, body), highest
+
+
+def _framed(body: int, count: int, first_ts_ms: int, max_ts_ms: int, content: Any) -> bytes:
+    summed = _SUMMED.pack(count, first_ts_ms, max_ts_ms)
+    crc32 = zlib.crc32(content, zlib.crc32(summed))
+    return b"".join((_HEADER.pack(FORMAT, body, 0, crc32, count, first_ts_ms, max_ts_ms), content))
+
+
+def read_header(encoded: bytes | memoryview) -> BatchHeader:
+    """The header alone, unchecked but for its format."""
+    if len(encoded) < HEADER_BYTES:
+        raise DamagedLog(f"A batch of {len(encoded)} bytes is cut short. {_DAMAGE_ADVICE}")
+    written_as, body, reserved, crc32, count, first, highest = _HEADER.unpack_from(encoded)
+    if written_as > FORMAT:
+        raise UnsupportedFormat(
+            f"A batch has format {written_as}; this Duolog reads up to {FORMAT}. Use a newer one."
+        )
+    if written_as != FORMAT or reserved or body not in (_ARROW, _PACKED) or not count:
+        raise DamagedLog(f"A batch has no readable header. {_DAMAGE_ADVICE}")
+    return BatchHeader(body, crc32, count, first, highest)
+
+
+def decode(encoded: bytes) -> Any:
+    """The records of a batch. What does not match its checksum is refused."""
+    header = read_header(encoded)
+    view = memoryview(encoded)
+    if zlib.crc32(view[8:]) != header.crc32:
+        raise DamagedLog(f"A batch of {header.count} records fails its checksum. {_DAMAGE_ADVICE}")
+    content = view[HEADER_BYTES:]
+    if header.body == _PACKED:
+        return unpack(content, header.count, RECORD_SCHEMA)
+    return pa.ipc.read_record_batch(pa.py_buffer(content), RECORD_SCHEMA)
+
+
+_DAMAGE_ADVICE = "The disk or a copy has damaged it: restore the log from a backup."
+_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def _stream_overhead() -> tuple[int, int]:
+    """How many bytes of an IPC stream are its schema, and how many its end mark."""
+    empty = pa.BufferOutputStream()
+    with pa.ipc.new_stream(empty, RECORD_SCHEMA, options=_LZ4):
+        pass
+    end_bytes = 8
+    return empty.getvalue().size - end_bytes, end_bytes
+
+
+_SCHEMA_BYTES, _END_BYTES = _stream_overhead()

@@ -1,0 +1,56 @@
+"""Decoded batches that were read or written lately, within a budget of bytes."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right, insort
+from collections import OrderedDict
+from typing import Any
+
+from duolog.log.model import TopicPartition
+
+_ENTRY_BYTES = 2048  # about what the Arrow objects around the columns take
+
+
+class BatchCache:
+    """Least recently used goes first. Offsets never name other content, so nothing grows stale."""
+
+    def __init__(self, budget_bytes: int) -> None:
+        self._budget_bytes = budget_bytes
+        self._batches: OrderedDict[tuple[TopicPartition, int], Any] = OrderedDict()
+        self._bases: dict[TopicPartition, list[int]] = {}
+        self._bytes = 0
+        self._guard = threading.Lock()
+        self.hits = 0
+        self.misses = 0
+
+    def find(self, where: TopicPartition, offset: int) -> tuple[int, Any] | None:
+        """The batch that holds this offset, with its base offset."""
+        with self._guard:
+            bases = self._bases.get(where)
+            at = bisect_right(bases, offset) - 1 if bases else -1
+            if bases and at >= 0:
+                base = bases[at]
+                records = self._batches[where, base]
+                if offset < base + records.num_rows:
+                    self._batches.move_to_end((where, base))
+                    self.hits += 1
+                    return base, records
+            self.misses += 1
+            return None
+
+    def add(self, where: TopicPartition, base_offset: int, records: Any) -> None:
+        size = records.nbytes + _ENTRY_BYTES
+        with self._guard:
+            if size > self._budget_bytes or (where, base_offset) in self._batches:
+                return
+            self._batches[where, base_offset] = records
+            insort(self._bases.setdefault(where, []), base_offset)
+            self._bytes += size
+            while self._bytes > self._budget_bytes:
+                (gone_from, gone_base), gone = self._batches.popitem(last=False)
+                bases = self._bases[gone_from]
+                del bases[bisect_left(bases, gone_base)]
+                if not bases:
+                    del self._bases[gone_from]
+                self._bytes -= gone.nbytes + _ENTRY_BYTES

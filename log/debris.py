@@ -1,0 +1,33 @@
+"""Removes what lies beyond the heads: records of an append that never became one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from duolog.log.catalogue import Catalogue, partitions_of
+from duolog.log.keys import LAST_OFFSET, record_key
+from duolog.log.model import Head, TopicPartition
+from duolog.log.store import Store, WriteBatch
+
+_EMPTY = Head()
+
+
+def remove_debris(store: Store, catalogue: Catalogue, heads: Mapping[TopicPartition, Head]) -> int:
+    """Delete batches that no head covers; how many there were."""
+    return sum(
+        remove_beyond(store, where, heads.get(where, _EMPTY))
+        for topic in catalogue.by_id.values()
+        for where in partitions_of(topic)
+    )
+
+
+def remove_beyond(store: Store, where: TopicPartition, head: Head) -> int:
+    """Delete one partition's batches beyond its head."""
+    keys = store.scan_keys(
+        "records", record_key(where, head.next_offset), record_key(where, LAST_OFFSET)
+    )
+    if keys:
+        batch = WriteBatch()
+        batch.delete_range("records", keys[0], keys[-1] + b"\0")
+        store.commit(batch)
+    return len(keys)

@@ -1,0 +1,87 @@
+"""Topics and routes are made, changed, cleared and dropped here, each in a round of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from duolog.log.catalogue import Catalogue, partitions_of
+from duolog.log.commits import Job
+from duolog.log.heads import Heads
+from duolog.log.keys import LAST_OFFSET, partition_key, record_key, time_key, topic_key
+from duolog.log.model import Head, Swept, Topic, TopicPartition
+from duolog.log.rounds import Round
+from duolog.log.state import State
+from duolog.log.store import WriteBatch
+
+Change = Callable[[Catalogue, int], tuple[Catalogue, Topic]]
+
+
+class ChangeCatalogue(Job):
+    """A change that leaves all records as they are."""
+
+    alone = True
+
+    def __init__(self, change: Change) -> None:
+        super().__init__()
+        self._change = change
+        self.topic: Topic
+
+    def prepare(self, round_: Round) -> None:
+        changed, self.topic = self._change(round_.catalogue, round_.now_ms)
+        if changed is not round_.catalogue:
+            round_.set_catalogue(changed, self.topic)
+
+
+class ClearTopic(Job):
+    """Remove a topic's records. Offsets go on where they were, positions stay."""
+
+    alone = True
+
+    def __init__(self, reference: str | int) -> None:
+        super().__init__()
+        self._reference = reference
+        self.swept = Swept()
+        self.topic: Topic
+
+    def gates(self, state: State) -> frozenset[TopicPartition]:
+        return frozenset(partitions_of(state.catalogue.topic(self._reference)))
+
+    def prepare(self, round_: Round) -> None:
+        self.topic = round_.catalogue.topic(self._reference)
+        self.swept = held_by(self.topic, round_.state.heads)
+        for where in partitions_of(self.topic):
+            head = round_.head(where)
+            delete_records(round_.batch, where)
+            round_.set_head(
+                where, Head(head.next_offset, head.next_offset, 0, last_ts_ms=head.last_ts_ms)
+            )
+
+
+class DropTopic(ClearTopic):
+    """Remove a topic with its records, times and positions."""
+
+    def prepare(self, round_: Round) -> None:
+        self.topic = topic = round_.catalogue.topic(self._reference)
+        gone = partitions_of(topic)
+        self.swept = held_by(topic, round_.state.heads)
+        for where in gone:
+            delete_records(round_.batch, where)
+            round_.batch.delete("heads", partition_key(where))
+        round_.batch.delete("topics", topic_key(topic.id))
+        for key in round_.positions_where(lambda _, where: where.topic_id == topic.id):
+            round_.set_position(key, None)
+        round_.set_catalogue(round_.catalogue.without_topic(topic), None)
+        round_.afterwards(lambda: round_.state.heads.forget(gone))
+        round_.afterwards(lambda: round_.state.latest_changes.forget(gone))
+
+
+def held_by(topic: Topic, heads: Heads) -> Swept:
+    """What the topic holds now."""
+    kept = [heads.get(where) for where in partitions_of(topic)]
+    return Swept(sum(head.records for head in kept), sum(head.bytes for head in kept))
+
+
+def delete_records(batch: WriteBatch, where: TopicPartition) -> None:
+    """Delete all records and times of a partition."""
+    batch.delete_range("records", record_key(where, 0), record_key(where, LAST_OFFSET))
+    batch.delete_range("times", time_key(where, 0, 0), time_key(where, LAST_OFFSET, LAST_OFFSET))

@@ -1,0 +1,369 @@
+"""A log that this process owns and works on itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+from duolog.errors import UnknownTopic
+from duolog.log import epochs
+from duolog.log.access import DEFAULT_FETCH_BYTES, DEFAULT_FETCH_RECORDS, TopicRef
+from duolog.log.appends import Appender
+from duolog.log.backup import write_backup
+from duolog.log.cache import BatchCache
+from duolog.log.catalogue import Catalogue, partition_of, partitions_of
+from duolog.log.commits import Committer
+from duolog.log.definitions import ChangeCatalogue, ClearTopic, DropTopic
+from duolog.log.fetched import Fetched
+from duolog.log.groups import Groups
+from duolog.log.heads import Listener
+from duolog.log.identity import Identity, check_format, establish
+from duolog.log.location import check_location
+from duolog.log.mark import Mark
+from duolog.log.model import (
+    Appended,
+    GroupPosition,
+    LogStats,
+    Op,
+    PartitionOffsets,
+    Placed,
+    Record,
+    Retention,
+    Route,
+    Side,
+    Start,
+    Swept,
+    Topic,
+    TopicSettings,
+    Writer,
+)
+from duolog.log.options import LogOptions
+from duolog.log.owner import Ownership, take_ownership
+from duolog.log.part import Part
+from duolog.log.publishing import Publisher
+from duolog.log.reads import Reader
+from duolog.log.retention import RetentionRun, enforce_retention
+from duolog.log.routed import routed_records
+from duolog.log.routing.codec import Codecs
+from duolog.log.routing.plan import RoutingPlan
+from duolog.log.routing.prepare import BUILT_IN
+from duolog.log.staging import staging_folder, sweep_all
+from duolog.log.state import State
+from duolog.log.store import Store
+
+
+def open_log(
+    path: str | os.PathLike[str],
+    *,
+    create: bool = True,
+    options: LogOptions | None = None,
+    codecs: Codecs = BUILT_IN,
+) -> EmbeddedLog:
+    """Own and open the log in a directory; use it as a context manager, or close it."""
+    options = options or LogOptions()
+    folder = check_location(path)
+    with ExitStack() as undo:
+        ownership = take_ownership(
+            folder, wait_seconds=options.lock_wait_seconds, clock=options.clock, create=create
+        )
+        undo.callback(ownership.release)
+        check_format(folder)
+        mark = Mark(folder / "mark")
+        undo.callback(mark.close)
+        store = Store(folder / "db", mark, options)
+        store.open()
+        undo.callback(store.close)
+        identity = establish(store, folder)
+        state = State(folder, store, options, BatchCache(options.cache_bytes))
+        state.load()
+        sweep_all(folder, ((w, stored.epoch) for w, stored in epochs.load_all(store)))
+        undo.pop_all()
+    return EmbeddedLog(state, identity, ownership, mark, codecs)
+
+
+class EmbeddedLog:
+    """The embedded form of `LogAccess`. Safe to use from many threads."""
+
+    def __init__(
+        self,
+        state: State,
+        identity: Identity,
+        ownership: Ownership,
+        mark: Mark,
+        codecs: Codecs,
+    ) -> None:
+        self._state = state
+        self._ownership = ownership
+        self._mark = mark
+        self._codecs = codecs
+        self._committer = Committer(state)
+        self._publisher = Publisher(state, self._committer)
+        self._appender = Appender(state)
+        self._reader = Reader(state)
+        self._groups = Groups(state, self._committer)
+        self.identity = identity
+
+    @property
+    def log_id(self) -> str:
+        return self.identity.log_id
+
+    @property
+    def folder(self) -> Path:
+        return self._state.folder
+
+    # -- topics and routes
+
+    def create_topic(
+        self,
+        name: str,
+        settings: TopicSettings | None = None,
+        *,
+        if_not_exists: bool = False,
+    ) -> Topic:
+        wanted = settings or TopicSettings()
+
+        def change(catalogue: Catalogue, now_ms: int) -> tuple[Catalogue, Topic]:
+            known = catalogue.by_name.get(name)
+            if if_not_exists and known is not None and known.name == name:
+                return catalogue, known
+            return catalogue.with_topic(name, wanted, now_ms)
+
+        return self._change(change)
+
+    def topic(self, reference: TopicRef) -> Topic:
+        return self._state.catalogue.topic(reference)
+
+    def topics(self) -> tuple[Topic, ...]:
+        return tuple(sorted(self._state.catalogue.by_id.values(), key=lambda topic: topic.name))
+
+    def add_route(self, reference: TopicRef, route: Route) -> Topic:
+        return self._change(lambda catalogue, now: catalogue.with_route(reference, route, now))
+
+    def drop_route(
+        self, reference: TopicRef, table: str, ops: frozenset[Op] | None = None
+    ) -> Topic:
+        return self._change(
+            lambda catalogue, now: catalogue.without_route(reference, table, ops, now)
+        )
+
+    def set_retention(self, reference: TopicRef, retention: Retention) -> Topic:
+        return self._change(
+            lambda catalogue, now: catalogue.with_retention(reference, retention, now)
+        )
+
+    def set_partitions(self, reference: TopicRef, partitions: int) -> Topic:
+        return self._change(
+            lambda catalogue, now: catalogue.with_partitions(reference, partitions, now)
+        )
+
+    def clear_topic(self, reference: TopicRef) -> Swept:
+        job = ClearTopic(reference)
+        self._committer.run(job)
+        return job.swept
+
+    def drop_topic(self, reference: TopicRef, *, if_exists: bool = False) -> Swept:
+        job = DropTopic(reference)
+        try:
+            self._committer.run(job)
+        except UnknownTopic:
+            if not if_exists:
+                raise
+        return job.swept
+
+    def routing_plan(self) -> RoutingPlan:
+        return self._state.catalogue.plan
+
+    def _change(self, change: Callable[[Catalogue, int], tuple[Catalogue, Topic]]) -> Topic:
+        job = ChangeCatalogue(change)
+        self._committer.run(job)
+        return job.topic
+
+    # -- writing
+
+    def append(
+        self,
+        writer: Writer,
+        epoch: int,
+        parts: Sequence[Part],
+        *,
+        begin_anywhere: bool = False,
+    ) -> Appended:
+        return self._appender.append(writer, epoch, parts, begin_anywhere=begin_anywhere)
+
+    def last_epoch(self, writer: Writer) -> Appended | None:
+        return self._appender.last_epoch(writer)
+
+    def staging_folder(self, writer: Writer, epoch: int) -> Path:
+        """Where parts of this epoch may be staged as files; swept once it is committed."""
+        return staging_folder(self._state.folder, writer, epoch)
+
+    def publish(
+        self,
+        reference: TopicRef,
+        records: Sequence[Record] | Record,
+        *,
+        writer: str | None = None,
+        sequence: int | None = None,
+    ) -> tuple[Placed, ...]:
+        topic = self.topic(reference)
+        if isinstance(records, Record):
+            records = (records,)
+        return self._publisher.publish([(topic, record) for record in records], writer, sequence)
+
+    def publish_rows(
+        self,
+        table: str,
+        op: Op,
+        rows: Any,
+        key_columns: Sequence[str],
+        *,
+        writer: str | None = None,
+        sequence: int | None = None,
+    ) -> tuple[Placed, ...]:
+        targets = routed_records(
+            self._state.catalogue,
+            self._codecs,
+            table,
+            op,
+            rows,
+            key_columns,
+            now_ms=self._state.options.clock.now_ms(),
+        )
+        return self._publisher.publish(targets, writer, sequence)
+
+    # -- reading
+
+    def offsets(self, reference: TopicRef) -> tuple[PartitionOffsets, ...]:
+        topic = self.topic(reference)
+        heads = [(where, self._state.heads.get(where)) for where in partitions_of(topic)]
+        return tuple(
+            PartitionOffsets(
+                topic.name,
+                where.partition,
+                head.start,
+                head.next_offset,
+                head.bytes,
+                head.last_ts_ms,
+            )
+            for where, head in heads
+        )
+
+    def resolve(self, reference: TopicRef, partition: int, start: Start) -> int:
+        return self._reader.resolve(self.topic(reference), partition, start)
+
+    def fetch(
+        self,
+        reference: TopicRef,
+        partition: int,
+        offset: int,
+        *,
+        max_records: int = DEFAULT_FETCH_RECORDS,
+        max_bytes: int = DEFAULT_FETCH_BYTES,
+    ) -> Fetched:
+        return self._reader.fetch(self.topic(reference), partition, offset, max_records, max_bytes)
+
+    def wait_for_append(
+        self,
+        positions: Mapping[tuple[TopicRef, int], int],
+        timeout_seconds: float | None = None,
+    ) -> bool:
+        wanted = {
+            partition_of(self.topic(reference), partition): offset
+            for (reference, partition), offset in positions.items()
+        }
+        return self._state.heads.wait(wanted, timeout_seconds)
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call back after each append, from the thread that appended; returns how to stop it."""
+        return self._state.heads.listen(listener)
+
+    # -- groups
+
+    def group_position(
+        self, group: str, reference: TopicRef, partition: int
+    ) -> GroupPosition | None:
+        return self._groups.position(group, self.topic(reference), partition)
+
+    def group_positions(
+        self, group: str | None = None, reference: TopicRef | None = None
+    ) -> tuple[GroupPosition, ...]:
+        return self._groups.positions(group, self._maybe(reference))
+
+    def ack(
+        self,
+        group: str,
+        reference: TopicRef,
+        upto_offset: int,
+        partition: int | None = None,
+        *,
+        side: Side = Side.NATIVE,
+    ) -> GroupPosition:
+        return self._groups.ack(group, self.topic(reference), partition, upto_offset, side)
+
+    def seek(
+        self,
+        group: str,
+        reference: TopicRef,
+        partition: int,
+        position: int,
+        *,
+        expected_version: int | None = None,
+        side: Side = Side.NATIVE,
+    ) -> GroupPosition:
+        topic = self.topic(reference)
+        return self._groups.seek(group, topic, partition, position, expected_version, side)
+
+    def delete_group(self, group: str, reference: TopicRef | None = None) -> int:
+        return self._groups.delete(group, self._maybe(reference))
+
+    def _maybe(self, reference: TopicRef | None) -> Topic | None:
+        return None if reference is None else self.topic(reference)
+
+    # -- upkeep
+
+    def enforce_retention(
+        self,
+        reference: TopicRef | None = None,
+        *,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> RetentionRun:
+        topics = self.topics() if reference is None else (self.topic(reference),)
+        return enforce_retention(self._state, self._committer, topics, cancelled)
+
+    def stats(self) -> LogStats:
+        counters, cache = self._state.counters, self._state.cache
+        return LogStats(
+            routes_cached=sum(len(topic.routes) for topic in self.topics()),
+            counters_restored=counters.counters_restored,
+            cache_hits=cache.hits,
+            cache_misses=cache.misses,
+            duplicates_dropped=counters.duplicates_dropped,
+            records_appended=counters.records_appended,
+            syncs=self._state.store.syncs,
+        )
+
+    def backup(self, folder: str | os.PathLike[str]) -> Path:
+        """Write a consistent copy into a new folder, while the log is in use."""
+        return write_backup(self._state.store, self._state.folder, check_location(folder))
+
+    @property
+    def closed(self) -> bool:
+        return self._state.store.closed
+
+    def close(self) -> None:
+        """Finish what is being written, and let the next owner in. Closing again does nothing."""
+        if self.closed:
+            return
+        self._committer.close()
+        self._state.store.close()
+        self._mark.close()
+        self._ownership.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -1,0 +1,143 @@
+"""What is remembered of each writer's last epoch, and the pure rules for the next one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from duolog.errors import (
+    EpochContentMismatch,
+    EpochGap,
+    EpochTooOld,
+    InvalidRequest,
+    UnsupportedFormat,
+)
+from duolog.log.keys import epoch_key
+from duolog.log.model import Appended, Mode, OffsetRange, Writer
+from duolog.log.part import Fingerprint
+from duolog.log.store import Store
+
+VERSION = 1
+Fingerprints = Mapping[int, Fingerprint]  # by topic id
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEpoch:
+    """A writer's last epoch: the offsets that it got, and what it held."""
+
+    epoch: int
+    ranges: tuple[OffsetRange, ...]
+    fingerprints: dict[int, Fingerprint]
+    duplicates_dropped: int
+    at_ms: int
+
+    def answer(self, *, repeated: bool) -> Appended:
+        return Appended(self.epoch, self.ranges, repeated, self.duplicates_dropped)
+
+
+def check_epoch(epoch: object) -> None:
+    if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
+        raise InvalidRequest(f"An epoch must be a whole number from 0; got {epoch!r}.")
+
+
+def is_repeat(
+    writer: Writer,
+    epoch: int,
+    fingerprints: Fingerprints,
+    last: StoredEpoch | None,
+    *,
+    begin_anywhere: bool = False,
+) -> bool:
+    """Whether this epoch has been written before; an epoch that must not be written raises."""
+    if last is None:
+        if writer.mode is Mode.STREAM and epoch != 0 and not begin_anywhere:
+            raise EpochGap(
+                f"{_shown(writer)} starts with epoch {epoch}, but this log has nothing of it. "
+                "The checkpoint is older than the log, or belongs to another one. Use the log it "
+                "was made with, start with a new checkpoint, or allow the stream to begin here."
+            )
+        return False
+    if epoch == last.epoch:
+        if dict(fingerprints) == last.fingerprints:
+            return True
+        raise EpochContentMismatch(
+            f"{_shown(writer)} sends epoch {epoch} again with other content "
+            f"({_difference(last.fingerprints, fingerprints)}). What was written first stays. "
+            "The checkpoint was lost, restored or damaged, so the batch was planned anew: go on "
+            f"from a checkpoint that has committed epoch {epoch}, or write under a new name."
+        )
+    if epoch < last.epoch:
+        raise EpochTooOld(
+            f"{_shown(writer)} sends epoch {epoch}, but has committed {last.epoch}. A new or "
+            "restored checkpoint runs under an old name: go on from the checkpoint that has "
+            f"committed {last.epoch}, or write under a new name."
+        )
+    if writer.mode is Mode.STREAM and epoch > last.epoch + 1:
+        raise EpochGap(
+            f"{_shown(writer)} sends epoch {epoch} after {last.epoch}: "
+            f"{epoch - last.epoch - 1} are missing. Was this log restored from a backup? Go on "
+            f"from a checkpoint that has committed {last.epoch}."
+        )
+    return False
+
+
+def pack_epoch(stored: StoredEpoch) -> bytes:
+    return json.dumps(
+        {
+            "v": VERSION,
+            "epoch": stored.epoch,
+            "ranges": [[r.topic, r.partition, r.start, r.next_offset] for r in stored.ranges],
+            "fingerprints": {
+                topic_id: [f.routed, f.filtered_out, f.content]
+                for topic_id, f in stored.fingerprints.items()
+            },
+            "duplicates_dropped": stored.duplicates_dropped,
+            "at": stored.at_ms,
+        },
+        separators=(",", ":"),
+    ).encode()
+
+
+def unpack_epoch(packed: bytes) -> StoredEpoch:
+    fields = json.loads(packed)
+    if fields["v"] != VERSION:
+        raise UnsupportedFormat(f"An epoch is stored as version {fields['v']}. Use a newer Duolog.")
+    return StoredEpoch(
+        fields["epoch"],
+        tuple(OffsetRange(*range_) for range_ in fields["ranges"]),
+        {int(topic): Fingerprint(*f) for topic, f in fields["fingerprints"].items()},
+        fields["duplicates_dropped"],
+        fields["at"],
+    )
+
+
+def load_epoch(store: Store, writer: Writer) -> StoredEpoch | None:
+    packed = store.get("epochs", epoch_key(str(writer)))
+    return None if packed is None else unpack_epoch(packed)
+
+
+def load_all(store: Store) -> list[tuple[str, StoredEpoch]]:
+    """The last epoch of every writer."""
+    prefix = epoch_key("")
+    return [
+        (key[len(prefix) :].decode(), unpack_epoch(packed))
+        for key, packed in store.scan("epochs", prefix, prefix + b"\xff" * 1024)
+    ]
+
+
+def _shown(writer: Writer) -> str:
+    what = "Stream" if writer.mode is Mode.STREAM else "Batch writer"
+    return f"{what} '{writer.name}' to '{writer.target}'"
+
+
+def _difference(first: Fingerprints, second: Fingerprints) -> str:
+    for topic_id in sorted({*first, *second}):
+        was, now = first.get(topic_id, Fingerprint()), second.get(topic_id, Fingerprint())
+        if was.routed != now.routed:
+            return f"topic {topic_id} had {was.routed} rows, now {now.routed}"
+        if was.filtered_out != now.filtered_out:
+            return f"topic {topic_id} left out {was.filtered_out} rows, now {now.filtered_out}"
+        if was.content != now.content:
+            return f"topic {topic_id} has as many rows, but other keys or values"
+    return "the same rows"

@@ -1,0 +1,165 @@
+"""Consumer groups: acknowledge, reset, compare-and-set, list, delete. All synced, all shared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from duolog.errors import AckBeyondHead, InvalidRequest, UnknownGroup
+from duolog.log.catalogue import partition_of
+from duolog.log.commits import Committer, Job
+from duolog.log.model import (
+    GroupPosition,
+    Head,
+    Side,
+    Topic,
+    TopicPartition,
+    position_after,
+)
+from duolog.log.names import check_text_name
+from duolog.log.positions import (
+    StoredPosition,
+    acknowledged,
+    check_version,
+    moved,
+)
+from duolog.log.rounds import Round
+from duolog.log.state import State
+
+Decide = Callable[[StoredPosition | None, Head, int], StoredPosition]
+
+
+class Groups:
+    """The groups of an opened log."""
+
+    def __init__(self, state: State, committer: Committer) -> None:
+        self._state = state
+        self._committer = committer
+
+    def position(self, group: str, topic: Topic, partition: int) -> GroupPosition | None:
+        """Where a group is; None when it has no position here."""
+        check_text_name(group, "group")
+        where = partition_of(topic, partition)
+        stored = self._state.positions.get((group, where))
+        return None if stored is None else _shown(group, topic, partition, stored)
+
+    def positions(self, group: str | None, topic: Topic | None) -> tuple[GroupPosition, ...]:
+        """All positions, of one group or topic if given."""
+        topics = self._state.catalogue.by_id
+        return tuple(
+            _shown(name, topics[where.topic_id], where.partition, stored)
+            for (name, where), stored in sorted(
+                self._state.positions.copy().items(), key=lambda item: item[0]
+            )
+            if where.topic_id in topics
+            and (group is None or name == group)
+            and (topic is None or where.topic_id == topic.id)
+        )
+
+    def ack(
+        self, group: str, topic: Topic, partition: int | None, upto_offset: int, side: Side
+    ) -> GroupPosition:
+        """Everything up to and including this offset is done. Never moves back."""
+        if partition is None:
+            if topic.partitions > 1:
+                raise InvalidRequest(
+                    f"Topic '{topic.name}' has {topic.partitions} partitions: say which one is "
+                    "acknowledged."
+                )
+            partition = 0
+        if isinstance(upto_offset, bool) or not isinstance(upto_offset, int) or upto_offset < 0:
+            raise InvalidRequest(f"upto_offset must be a whole number from 0; got {upto_offset!r}.")
+
+        def decide(current: StoredPosition | None, head: Head, now_ms: int) -> StoredPosition:
+            if upto_offset >= head.next_offset:
+                raise AckBeyondHead(
+                    f"Offset {upto_offset} of topic '{topic.name}' partition {partition} has not "
+                    f"been written: the next one is {head.next_offset}. Acknowledge only what was "
+                    "read."
+                )
+            return acknowledged(current, position_after(upto_offset), now_ms, side)
+
+        return self._move(group, topic, partition, decide)
+
+    def seek(
+        self,
+        group: str,
+        topic: Topic,
+        partition: int,
+        position: int,
+        expected_version: int | None,
+        side: Side,
+    ) -> GroupPosition:
+        """Move a group to any position, also back; with a version, only if it is still that."""
+        if isinstance(position, bool) or not isinstance(position, int) or position < 0:
+            raise InvalidRequest(f"A position must be a whole number from 0; got {position!r}.")
+
+        def decide(current: StoredPosition | None, head: Head, now_ms: int) -> StoredPosition:
+            if expected_version is not None:
+                check_version(current, expected_version)
+            if position > head.next_offset:
+                raise AckBeyondHead(
+                    f"Position {position} of topic '{topic.name}' partition {partition} is beyond "
+                    f"its end, {head.next_offset}."
+                )
+            return moved(current, position, now_ms, side)
+
+        return self._move(group, topic, partition, decide)
+
+    def delete(self, group: str, topic: Topic | None) -> int:
+        """Forget a group's positions, of one topic if given; how many there were."""
+        check_text_name(group, "group")
+        job = _DeleteGroup(group, None if topic is None else topic.id)
+        self._committer.run(job)
+        return job.deleted
+
+    def _move(self, group: str, topic: Topic, partition: int, decide: Decide) -> GroupPosition:
+        check_text_name(group, "group")
+        job = _MovePosition(group, topic, partition_of(topic, partition), decide)
+        self._committer.run(job)
+        return _shown(group, topic, partition, job.result)
+
+
+def _shown(group: str, topic: Topic, partition: int, stored: StoredPosition) -> GroupPosition:
+    return GroupPosition(
+        group,
+        topic.name,
+        partition,
+        stored.position,
+        stored.version,
+        stored.changed_at_ms,
+        stored.changed_by,
+    )
+
+
+class _MovePosition(Job):
+    def __init__(self, group: str, topic: Topic, where: TopicPartition, decide: Decide) -> None:
+        super().__init__()
+        self._key = (group, where)
+        self._topic = topic
+        self._decide = decide
+        self.result: StoredPosition
+
+    def prepare(self, round_: Round) -> None:
+        round_.catalogue.topic(self._topic.id)  # raises when it was dropped meanwhile
+        current = round_.position(self._key)
+        self.result = self._decide(current, round_.state.heads.get(self._key[1]), round_.now_ms)
+        if self.result is not current:
+            round_.set_position(self._key, self.result)
+
+
+class _DeleteGroup(Job):
+    def __init__(self, group: str, topic_id: int | None) -> None:
+        super().__init__()
+        self._group = group
+        self._topic_id = topic_id
+        self.deleted = 0
+
+    def prepare(self, round_: Round) -> None:
+        keys = round_.positions_where(
+            lambda name, where: name == self._group and self._topic_id in {None, where.topic_id}
+        )
+        if not keys:
+            raise UnknownGroup(f"Group '{self._group}' has no position here.")
+        for key in keys:
+            round_.set_position(key, None)
+        self.deleted = len(keys)

@@ -1,0 +1,78 @@
+"""Keys of the column families. Big endian, so that their order is the order of the numbers."""
+
+from __future__ import annotations
+
+import struct
+
+from duolog.log.model import TopicPartition
+
+_PARTITION = struct.Struct(">II")
+_RECORD = struct.Struct(">IIQ")
+_TIME = struct.Struct(">IIQQ")
+_TOPIC = struct.Struct(">I")
+_LENGTH = struct.Struct(">H")
+_SEQUENCE = struct.Struct(">Q")
+
+LAST_OFFSET = 2**64 - 1
+
+
+def topic_key(topic_id: int) -> bytes:
+    return _TOPIC.pack(topic_id)
+
+
+def partition_key(where: TopicPartition) -> bytes:
+    return _PARTITION.pack(where.topic_id, where.partition)
+
+
+def parse_partition_key(key: bytes) -> TopicPartition:
+    return TopicPartition(*_PARTITION.unpack(key))
+
+
+def record_key(where: TopicPartition, base_offset: int) -> bytes:
+    return _RECORD.pack(where.topic_id, where.partition, base_offset)
+
+
+def record_base_offset(key: bytes) -> int:
+    return int(_RECORD.unpack(key)[2])
+
+
+def time_key(where: TopicPartition, running_max_ms: int, base_offset: int) -> bytes:
+    return _TIME.pack(where.topic_id, where.partition, running_max_ms, base_offset)
+
+
+def parse_time_key(key: bytes) -> tuple[int, int]:
+    """The running maximum of the timestamps, and the batch's base offset."""
+    _, _, running_max_ms, base_offset = _TIME.unpack(key)
+    return running_max_ms, base_offset
+
+
+def group_key(group: str, where: TopicPartition) -> bytes:
+    name = group.encode()
+    return _LENGTH.pack(len(name)) + name + partition_key(where)
+
+
+def parse_group_key(key: bytes) -> tuple[str, TopicPartition]:
+    return key[2:-8].decode(), parse_partition_key(key[-8:])
+
+
+def epoch_key(writer: str) -> bytes:
+    return b"e" + writer.encode()
+
+
+def sequence_key(writer: str, sequence: int) -> bytes:
+    return sequence_prefix(writer) + _SEQUENCE.pack(sequence)
+
+
+def sequence_prefix(writer: str) -> bytes:
+    name = writer.encode()
+    return b"s" + _LENGTH.pack(len(name)) + name
+
+
+def parse_sequence(key: bytes) -> int:
+    return int(_SEQUENCE.unpack(key[-8:])[0])
+
+
+def after_prefix(prefix: bytes) -> bytes:
+    """The first key that is beyond every key with this prefix."""
+    trimmed = prefix.rstrip(b"\xff")
+    return trimmed[:-1] + bytes([trimmed[-1] + 1]) if trimmed else b"\xff" * (len(prefix) + 1)

@@ -1,0 +1,70 @@
+"""Where a log may live: a directory of a file system whose locks and files work as it needs."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from duolog.errors import UnsupportedLocation
+
+# File systems whose locks may not be seen by another node, or that rewrite files as a whole.
+_NETWORK = frozenset(
+    {
+        "9p2000.L", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "glusterfs", "gpfs", "lustre",
+        "ncpfs", "nfs", "nfs4", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "wekafs",
+    }
+)  # fmt: skip
+_FUSE_NETWORK = re.compile(
+    r"alluxio|blobfuse|ceph|cvmfs|davfs|dbfs|efs|gcsfuse|geesefs|gluster|goofys|juicefs|mountpoint"
+    r"|nfs|rclone|s3|seaweed|smb|ssh"
+)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+
+def check_location(path: str | os.PathLike[str]) -> Path:
+    """The directory that is meant, or a named refusal."""
+    text = os.fspath(path)
+    if not isinstance(text, str) or not text.strip() or "\0" in text:
+        raise UnsupportedLocation(f"{text!r} is no directory for a log.")
+    if text.lower().startswith("file:/"):
+        text = unquote(urlsplit(text).path)
+    elif _SCHEME.match(text):
+        raise UnsupportedLocation(
+            f"'{text}' is an address, not a directory. A log lives on a local disk; object stores "
+            "and HDFS have no locks and no appends. To write from a cluster, give the bridge's url."
+        )
+    folder = Path(os.path.abspath(text))  # noqa: PTH100 - resolve() would follow links
+    kind, where = file_system_of(folder)
+    if is_network(kind):
+        raise UnsupportedLocation(
+            f"{folder} lies on {where}, a network file system ({kind}): its locks do not keep two "
+            "machines apart. Use a local disk, or reach the log through a bridge by its url."
+        )
+    if folder.exists() and not folder.is_dir():
+        raise UnsupportedLocation(f"{folder} is a file; a log is a directory.")
+    return folder
+
+
+def is_network(kind: str) -> bool:
+    """Whether this is a kind of file system that a log refuses."""
+    if kind.startswith("fuse."):
+        return _FUSE_NETWORK.search(kind) is not None
+    return kind in _NETWORK
+
+
+def file_system_of(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> tuple[str, str]:
+    """The kind of file system and its mount point; an empty kind where it cannot be known."""
+    try:
+        lines = mounts.read_text(errors="surrogateescape").splitlines()
+    except OSError:  # not Linux
+        return "", "/"
+    real = Path(os.path.realpath(folder))
+    best, kind = Path("/"), ""
+    for line in lines:
+        fields, _, rest = line.partition(" - ")
+        mount = Path(fields.split()[4].encode().decode("unicode_escape"))
+        if real.is_relative_to(mount) and len(mount.parts) >= len(best.parts):
+            best, kind = mount, rest.split()[0]
+    return kind, str(best)

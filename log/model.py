@@ -1,0 +1,320 @@
+"""The words of the log as plain values: topics, routes, records, positions.
+
+Frozen dataclasses without any library, since these travel into Spark tasks, which have nothing
+but pyarrow, numpy and the standard library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from duolog.log.routing.filter.tree import Node
+
+MAX_RECORD_BYTES = 1 << 20
+"""Key, value and headers together, unless a log is opened with another limit."""
+
+
+class Op(IntEnum):
+    """What a change did to its row. The numbers are stored."""
+
+    NONE = 0  # a plain record, not a change
+    INSERT = 1
+    UPDATE = 2
+    DELETE = 3
+    READ = 4  # the row as it stood when a feed began; goes where inserts go
+
+    @property
+    def word(self) -> str | None:
+        return None if self is Op.NONE else self.name.lower()
+
+    @classmethod
+    def of(cls, word: str) -> Op:
+        return cls[word.upper()]
+
+
+class PayloadMode(IntEnum):
+    """What of a row a record carries. The numbers are stored."""
+
+    NONE = 0  # a plain record
+    FULL = 1  # the row
+    KEY = 2  # the key columns
+    DIFF = 3  # the key and what changed, before and after
+
+    @property
+    def word(self) -> str | None:
+        return None if self is PayloadMode.NONE else self.name.lower()
+
+
+class Envelope(StrEnum):
+    """How a payload is wrapped."""
+
+    FLAT = "flat"
+    DEBEZIUM = "debezium"
+
+
+class Format(StrEnum):
+    """How keys and values are encoded."""
+
+    JSON = "json"
+    RAW = "raw"
+
+
+class Side(StrEnum):
+    """Who moved a group's position."""
+
+    NATIVE = "native"
+    KAFKA = "kafka"
+
+
+class Mode(StrEnum):
+    """How a writer numbers its epochs."""
+
+    STREAM = "stream"  # one after the other
+    BATCH = "batch"  # any higher number
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who appends. Two targets of one query are two writers."""
+
+    mode: Mode
+    name: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.mode}:{self.name}:{self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A route's condition: what was typed, and the checked tree that travels to tasks."""
+
+    text: str
+    tree: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Which changes of one table come to a topic, and as what."""
+
+    table: str
+    ops: frozenset[Op]
+    filter: Filter | None = None
+    payload: PayloadMode = PayloadMode.FULL
+    partition_by: tuple[str, ...] = ()  # columns; none: the key columns
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How much of a topic is kept; None is without limit."""
+
+    seconds: float | None = None
+    max_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """What a topic is made with. All of it but the partitions can be left out."""
+
+    alias: str | None = None
+    partitions: int = 1
+    retention: Retention = field(default_factory=Retention)
+    key_format: Format = Format.JSON
+    value_format: Format = Format.JSON
+    envelope: Envelope = Envelope.FLAT
+    kafka_topic: str | None = None
+    dedup_window_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic as the catalogue knows it."""
+
+    id: int
+    name: str
+    settings: TopicSettings
+    routes: tuple[Route, ...]
+    created_at_ms: int
+    updated_at_ms: int
+
+    @property
+    def alias(self) -> str | None:
+        return self.settings.alias
+
+    @property
+    def partitions(self) -> int:
+        return self.settings.partitions
+
+    @property
+    def retention(self) -> Retention:
+        return self.settings.retention
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    """One partition, by the topic's id."""
+
+    topic_id: int
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How far a partition reaches. `next_offset` is stored, never derived from what is kept."""
+
+    start: int = 0
+    next_offset: int = 0
+    bytes: int = 0
+    last_ts_ms: int = 0  # the highest timestamp so far
+
+    @property
+    def records(self) -> int:
+        return self.next_offset - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOffsets:
+    """A partition as users see it."""
+
+    topic: str
+    partition: int
+    start: int
+    next_offset: int
+    bytes: int
+    last_ts_ms: int
+
+    @property
+    def last_offset(self) -> int | None:
+        """The offset of the last record, None when nothing is kept."""
+        return self.next_offset - 1 if self.next_offset > self.start else None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """The offsets that an append got in one partition, `next_offset` excluded."""
+
+    topic: str
+    partition: int
+    start: int
+    next_offset: int
+
+    @property
+    def count(self) -> int:
+        return self.next_offset - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """An epoch's answer. `repeated`: it had been committed before, these are its first offsets."""
+
+    epoch: int
+    ranges: tuple[OffsetRange, ...]
+    repeated: bool = False
+    duplicates_dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record to publish. Without a partition the key decides, without a key turns are taken."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    partition: int | None = None
+    ts_ms: int | None = None
+    op: Op = Op.NONE
+    table: str | None = None
+    payload: PayloadMode = PayloadMode.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a published record lies. It is durable."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPosition:
+    """The next offset that a group reads in one partition, and how it came there."""
+
+    group: str
+    topic: str
+    partition: int
+    position: int
+    version: int
+    changed_at_ms: int
+    changed_by: Side
+
+    @property
+    def upto_offset(self) -> int:
+        """The last acknowledged offset, as an ACK names it; -1 when there is none."""
+        return self.position - 1
+
+
+def position_after(upto_offset: int) -> int:
+    """The position of a group that acknowledged everything up to and including this offset."""
+    return upto_offset + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What retention or a clear took away."""
+
+    messages_deleted: int = 0
+    bytes_freed: int = 0
+
+    def __add__(self, other: Swept) -> Swept:
+        return Swept(
+            self.messages_deleted + other.messages_deleted, self.bytes_freed + other.bytes_freed
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LogStats:
+    """Counters since the log was opened; `routes_cached` and `counters_restored` as of opening."""
+
+    routes_cached: int
+    counters_restored: int
+    cache_hits: int
+    cache_misses: int
+    duplicates_dropped: int
+    records_appended: int
+    syncs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Earliest:
+    """The first record still kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """What is written from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtOffset:
+    """This offset."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtTimestamp:
+    """The first record that is as late as this."""
+
+    ts_ms: int
+
+
+Start = Earliest | Latest | AtOffset | AtTimestamp
+
+
+def words(ops: frozenset[Op]) -> str:
+    """Operations as people write them: "insert, update"."""
+    return ", ".join(op.name.lower() for op in sorted(ops))

@@ -1,0 +1,81 @@
+"""Which names and numbers are allowed."""
+
+from __future__ import annotations
+
+import re
+
+from duolog.errors import InvalidName, InvalidSetting
+from duolog.log.model import TopicSettings
+
+# As Kafka has it, so that every topic can be mirrored under its own name.
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_LONGEST_NAME = 255
+MAX_PARTITIONS = 65_536
+
+
+def check_topic_name(name: object, what: str = "topic") -> str:
+    """Return the name of a topic, an alias or a Kafka topic, or say what is wrong with it."""
+    if not isinstance(name, str) or not name:
+        raise InvalidName(f"A {what} needs a name; got {name!r}.")
+    if name in {".", ".."} or not _TOPIC.fullmatch(name):
+        raise InvalidName(
+            f"'{_shown(name)}' cannot name a {what}: use 1 to 249 of the characters "
+            "A-Z a-z 0-9 . _ - (not '.' or '..' alone)."
+        )
+    return name
+
+
+def check_text_name(name: object, what: str) -> str:
+    """Return the name of a group, a table or a writer, or say what is wrong with it."""
+    if not isinstance(name, str) or not name:
+        raise InvalidName(f"A {what} needs a name; got {name!r}.")
+    try:
+        length = len(name.encode())
+    except UnicodeEncodeError:
+        raise InvalidName(f"A {what} name must be valid UTF-8.") from None
+    if length > _LONGEST_NAME or any(ord(letter) < 32 or ord(letter) == 127 for letter in name):
+        raise InvalidName(
+            f"'{_shown(name)}' cannot name a {what}: use at most {_LONGEST_NAME} bytes, "
+            "no control characters."
+        )
+    return name
+
+
+def check_partitions(partitions: object) -> int:
+    """Return a topic's number of partitions, or say what is wrong with it."""
+    if not _is_whole(partitions) or not 1 <= partitions <= MAX_PARTITIONS:  # type: ignore[operator]
+        raise InvalidSetting(f"partitions must be 1 to {MAX_PARTITIONS}; got {partitions!r}.")
+    return partitions  # type: ignore[return-value]
+
+
+def check_settings(settings: TopicSettings) -> TopicSettings:
+    """Return a topic's settings, or say what is wrong with them."""
+    check_partitions(settings.partitions)
+    if settings.alias is not None:
+        check_topic_name(settings.alias, "topic alias")
+    if settings.kafka_topic is not None:
+        check_topic_name(settings.kafka_topic, "Kafka topic")
+    seconds = settings.retention.seconds
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise InvalidSetting(
+            f"retention_seconds must be above 0; got {seconds!r}. Leave it out to keep records "
+            "for ever."
+        )
+    max_bytes = settings.retention.max_bytes
+    if max_bytes is not None and (not _is_whole(max_bytes) or max_bytes <= 0):
+        raise InvalidSetting(
+            f"retention_max_bytes must be a whole number above 0; got {max_bytes!r}. Leave it out "
+            "for no limit."
+        )
+    window = settings.dedup_window_seconds
+    if window is not None and not 0 < window < float("inf"):
+        raise InvalidSetting(f"dedup_window_seconds must be above 0; got {window!r}.")
+    return settings
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _shown(name: str) -> str:
+    return name if len(name) <= 60 else f"{name[:57]}..."

@@ -1,0 +1,46 @@
+"""How a log is run: limits, budgets, and what tests hand in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from duolog.clock import Clock, SystemClock
+from duolog.errors import InvalidSetting
+from duolog.log.model import MAX_RECORD_BYTES
+
+FaultPoint = Literal[
+    "append.verified",  # parts are whole, nothing is written
+    "append.records_written",  # all records are written, no head points at them
+    "append.committed",  # the epoch is durable, the caller does not know
+    "publish.written",  # before the sync
+    "publish.synced",  # durable, not yet visible
+    "store.sync",  # instead of a sync: may raise what a failing disk raises
+]
+"""Places where tests let a process die or a disk fail."""
+
+
+def no_fault(point: FaultPoint) -> None:
+    """Nothing happens here outside tests."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """Limits and budgets of one opened log."""
+
+    max_record_bytes: int = MAX_RECORD_BYTES
+    max_fetch_records: int = 1_000_000
+    cache_bytes: int = 64 << 20  # decoded batches
+    min_free_bytes: int = 64 << 20  # below this much free disk, writes are refused
+    lock_wait_seconds: float = 10.0
+    clock: Clock = field(default_factory=SystemClock)
+    fault: Callable[[FaultPoint], None] = no_fault
+
+    def __post_init__(self) -> None:
+        for name in ("max_record_bytes", "max_fetch_records"):
+            if getattr(self, name) < 1:
+                raise InvalidSetting(f"{name} must be at least 1; got {getattr(self, name)}.")
+        for name in ("cache_bytes", "min_free_bytes", "lock_wait_seconds"):
+            if getattr(self, name) < 0:
+                raise InvalidSetting(f"{name} must not be negative; got {getattr(self, name)}.")

@@ -1,0 +1,141 @@
+"""One owner at a time: an exclusive flock on `owner.lock`, taken before RocksDB is opened.
+
+Not RocksDB's own lock: closing any descriptor of its LOCK file in the owner, as a backup or a copy
+of the directory does, silently gives that one up. A flock stays with the descriptor that took it.
+Process ids are shown to people but are never evidence: they mean nothing across containers.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import socket
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from duolog.clock import Clock
+from duolog.errors import LogBusy, LogNotFound, UnsupportedLocation
+
+_FIRST_PAUSE_SECONDS = 0.001
+_LONGEST_PAUSE_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class HostHint:
+    """What host.json says: where the log's host can be asked. A hint, proved by a handshake."""
+
+    address: str
+    log_id: str
+
+
+class Ownership:
+    """The right to open the log in a folder, held until it is released or the process ends."""
+
+    def __init__(self, folder: Path, descriptor: int) -> None:
+        self.folder = folder
+        self._descriptor: int | None = descriptor
+        os.register_at_fork(after_in_child=self._forget)
+
+    def announce(self, hint: HostHint) -> None:
+        """Say where the log's host can be asked."""
+        written = self.folder / "host.json.new"
+        written.write_text(json.dumps(asdict(hint)))
+        written.replace(self.folder / "host.json")
+
+    def release(self) -> None:
+        """Let the next one in."""
+        if self._descriptor is not None:
+            (self.folder / "host.json").unlink(missing_ok=True)
+            self._forget()
+
+    def _forget(self) -> None:
+        # A forked child closes its copy; the lock stays with the parent's.
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def host_hint(folder: Path) -> HostHint | None:
+    """Where the log's host may be asked, if one has said so."""
+    try:
+        fields = json.loads((folder / "host.json").read_text())
+        return HostHint(str(fields["address"]), str(fields["log_id"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def take_ownership(
+    folder: Path, *, wait_seconds: float, clock: Clock, create: bool = True
+) -> Ownership:
+    """Become the owner. Others that work for milliseconds are waited for, up to a deadline."""
+    if not create and not (folder / "db").is_dir():
+        raise LogNotFound(f"There is no log in {folder}. Check the path, or create one there.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise UnsupportedLocation(f"{folder} cannot be made: {error.strerror}.") from error
+    deadline = clock.monotonic() + wait_seconds
+    pause = _FIRST_PAUSE_SECONDS
+    while True:
+        descriptor = _try_lock(folder)
+        if descriptor is not None:
+            _introduce(descriptor)
+            return Ownership(folder, descriptor)
+        if clock.monotonic() >= deadline:
+            raise _busy(folder, wait_seconds)
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+
+def _try_lock(folder: Path) -> int | None:
+    path = folder / "owner.lock"
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise UnsupportedLocation(
+            f"{path} cannot be opened: {error.strerror}. The owner of a log needs to write there."
+        ) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.stat(path).st_ino == os.fstat(descriptor).st_ino:  # noqa: PTH116 - not replaced
+            return descriptor
+    except BlockingIOError:
+        pass
+    except FileNotFoundError:
+        pass  # the folder was removed in between
+    except OSError as error:
+        os.close(descriptor)
+        if error.errno in {errno.ENOLCK, errno.ENOTSUP, errno.EINVAL}:
+            raise UnsupportedLocation(
+                f"The file system of {folder} has no locks ({error.strerror}). Use a local disk."
+            ) from error
+        raise
+    os.close(descriptor)
+    return None
+
+
+def _introduce(descriptor: int) -> None:
+    """Leave word for the message that others get."""
+    words = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, words, 0)
+
+
+def _busy(folder: Path, waited_seconds: float) -> LogBusy:
+    hint = host_hint(folder)
+    if hint is not None:
+        return LogBusy(
+            f"The log in {folder} is owned by a host at {hint.address}. Ask it there, or stop it."
+        )
+    try:
+        words = json.loads((folder / "owner.lock").read_text())
+        holder = f"process {words['pid']} on {words['host']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        holder = "another process"
+    return LogBusy(
+        f"The log in {folder} is held by {holder} and was not free within {waited_seconds:g} s. "
+        "Close it there, or serve it by a bridge so that many can use it."
+    )

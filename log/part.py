@@ -1,0 +1,300 @@
+"""Parts: what a task has encoded and nobody has committed yet.
+
+A part is a run of encoded batches, in memory or in a staged file, and a message that says what is
+in it. The message travels from the task to the driver and on to the owner of the log; it carries
+the length and checksum of the whole, so a part that was cut short, mixed up or damaged on its way
+is found before anything is written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duolog.errors import DamagedPart, RecordTooLarge, UnsupportedFormat
+from duolog.log import batch
+from duolog.log.model import MAX_RECORD_BYTES, Topic
+from duolog.log.routing.content_hash import content_sum
+
+MESSAGE_VERSION = 1
+_READ_BYTES = 1 << 20
+_HASHES = 2**64
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What an epoch holds for one topic, whatever the order and however rows were split.
+
+    A stored epoch that comes again must have the same: the number of rows that were routed and
+    left out, and the sum of the hashes of all keys and values. Times are not part of it, since
+    a repeated plan may take new ones.
+    """
+
+    routed: int = 0
+    filtered_out: int = 0
+    content: int = 0
+
+    def __add__(self, other: Fingerprint) -> Fingerprint:
+        return Fingerprint(
+            self.routed + other.routed,
+            self.filtered_out + other.filtered_out,
+            (self.content + other.content) % _HASHES,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StagedBatch:
+    """One encoded batch inside a part. Batches of a lower `order` come first in their partition."""
+
+    topic_id: int
+    partition: int
+    order: int
+    count: int
+    length: int
+    max_ts_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartTopic:
+    """A part's share of one topic, and how many partitions the topic had when it was staged."""
+
+    topic_id: int
+    partitions: int
+    fingerprint: Fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part and what is in it. Either `body` or `path` holds the batches."""
+
+    batches: tuple[StagedBatch, ...]
+    topics: tuple[PartTopic, ...]
+    length: int
+    crc32: int
+    body: bytes | None = None
+    path: str | None = None
+
+    def message(self) -> bytes:
+        """The part as it travels from the task to the driver."""
+        fields = asdict(self)
+        if self.body is not None:
+            fields["body"] = b64encode(self.body).decode()
+        return json.dumps({"v": MESSAGE_VERSION, **fields}, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_message(cls, message: bytes) -> Part:
+        """The part of a message."""
+        try:
+            fields = json.loads(message)
+            version = fields.pop("v")
+        except (ValueError, AttributeError, KeyError, TypeError):
+            raise DamagedPart("A part's message is not readable. Run the write again.") from None
+        if version != MESSAGE_VERSION:
+            raise UnsupportedFormat(
+                f"A part's message has version {version!r}; this Duolog reads {MESSAGE_VERSION}. "
+                "Use the same Duolog in tasks, driver and bridge."
+            )
+        try:
+            return cls(
+                batches=tuple(StagedBatch(**staged) for staged in fields["batches"]),
+                topics=tuple(
+                    PartTopic(t["topic_id"], t["partitions"], Fingerprint(**t["fingerprint"]))
+                    for t in fields["topics"]
+                ),
+                length=fields["length"],
+                crc32=fields["crc32"],
+                body=None if fields["body"] is None else b64decode(fields["body"]),
+                path=fields["path"],
+            )
+        except (KeyError, TypeError, ValueError):
+            raise DamagedPart("A part's message is incomplete. Run the write again.") from None
+
+    def verify(self) -> None:
+        """Read the whole part once; what is not as its task wrote it is refused."""
+        length = crc32 = 0
+        for piece in self._pieces():
+            length += len(piece)
+            crc32 = zlib.crc32(piece, crc32)
+        if length != self.length:
+            raise DamagedPart(
+                f"{self._shown()} has {length} bytes, its task wrote {self.length}. Run the write "
+                "again; if it comes back, check the staging folder's disk."
+            )
+        if crc32 != self.crc32:
+            raise DamagedPart(
+                f"{self._shown()} fails its checksum. Run the write again; if it comes back, check "
+                "the staging folder's disk."
+            )
+        if length != sum(staged.length for staged in self.batches):
+            raise DamagedPart(f"{self._shown()} does not hold the batches its message names.")
+
+    def encoded_batches(self) -> Iterator[tuple[StagedBatch, bytes]]:
+        """Each batch with its bytes, in the order of the part."""
+        with self._open() as content:
+            for staged in self.batches:
+                yield staged, self._read(content, staged.length)
+
+    def read_at(self, content: BinaryIO, start: int, length: int) -> bytes:
+        """One batch out of the opened part."""
+        content.seek(start)
+        return self._read(content, length)
+
+    def open(self) -> BinaryIO:
+        """The part's bytes, to be closed by the caller."""
+        return self._open()
+
+    def _read(self, content: BinaryIO, length: int) -> bytes:
+        encoded = content.read(length)
+        if len(encoded) != length:
+            raise DamagedPart(f"{self._shown()} was cut short while it was read.")
+        return encoded
+
+    def _pieces(self) -> Iterator[bytes | memoryview]:
+        with self._open() as content:
+            while piece := content.read(_READ_BYTES):
+                yield piece
+
+    def _open(self) -> BinaryIO:
+        if self.body is not None:
+            return BytesIO(self.body)
+        if self.path is None:
+            raise DamagedPart("A part names neither bytes nor a file.")
+        try:
+            return Path(self.path).open("rb")
+        except OSError as error:
+            raise DamagedPart(
+                f"{self._shown()} cannot be read ({error.strerror}). The staging folder must be "
+                "the same for tasks and for the owner of the log."
+            ) from error
+
+    def _shown(self) -> str:
+        return "A part" if self.path is None else f"The staged part {self.path}"
+
+
+class PartBuilder:
+    """Collects a task's records and makes one part of them.
+
+    Without a folder the part stays in memory and travels inside its message.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        target_bytes: int = batch.TARGET_BYTES,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+    ) -> None:
+        self._target_bytes = target_bytes
+        self._max_record_bytes = max_record_bytes
+        self._waiting: dict[tuple[int, int, int], list[Any]] = {}
+        self._waiting_bytes: dict[tuple[int, int, int], int] = {}
+        self._batches: list[StagedBatch] = []
+        self._topics: dict[int, PartTopic] = {}
+        self._length = self._crc32 = 0
+        self._path: Path | None = None
+        if folder is None:
+            self._content: BinaryIO = BytesIO()
+        else:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._path = folder / f"{uuid.uuid4().hex}.part"
+            self._content = self._path.open("xb")
+
+    def add(self, topic: Topic, partition: int, records: Any, *, order: int = 0) -> None:
+        """Add records (of batch.RECORD_SCHEMA) of one partition, behind those of the same order."""
+        if records.num_rows == 0:
+            return
+        check_sizes(records, self._max_record_bytes)
+        self.count(
+            topic,
+            Fingerprint(
+                routed=records.num_rows,
+                content=content_sum(records.column("key"), records.column("value")),
+            ),
+        )
+        where = (topic.id, partition, order)
+        for slice_ in _slices(records, self._target_bytes):
+            self._waiting.setdefault(where, []).append(slice_)
+            size = self._waiting_bytes.get(where, 0) + slice_.nbytes
+            self._waiting_bytes[where] = size
+            if size >= self._target_bytes:
+                self._encode(where)
+
+    def count(self, topic: Topic, fingerprint: Fingerprint) -> None:
+        """Add to what the part says of a topic, for rows that leave no record."""
+        known = self._topics.get(topic.id)
+        if known is None:
+            known = PartTopic(topic.id, topic.partitions, Fingerprint())
+        self._topics[topic.id] = replace(known, fingerprint=known.fingerprint + fingerprint)
+
+    def finish(self) -> Part:
+        """Encode what is waiting and close the part."""
+        for where in list(self._waiting):
+            self._encode(where)
+        body = self._content.getvalue() if isinstance(self._content, BytesIO) else None
+        self._content.close()
+        return Part(
+            batches=tuple(self._batches),
+            topics=tuple(self._topics.values()),
+            length=self._length,
+            crc32=self._crc32,
+            body=body,
+            path=None if self._path is None else os.fspath(self._path),
+        )
+
+    def abort(self) -> None:
+        """Throw the part away."""
+        self._content.close()
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+    def _encode(self, where: tuple[int, int, int]) -> None:
+        slices = self._waiting.pop(where)
+        self._waiting_bytes.pop(where)
+        records = slices[0] if len(slices) == 1 else _joined(slices)
+        encoded = batch.encode(records)
+        self._content.write(encoded)
+        self._crc32 = zlib.crc32(encoded, self._crc32)
+        self._length += len(encoded)
+        topic_id, partition, order = where
+        header = batch.read_header(encoded)
+        self._batches.append(
+            StagedBatch(topic_id, partition, order, header.count, len(encoded), header.max_ts_ms)
+        )
+
+
+def check_sizes(records: Any, max_record_bytes: int) -> None:
+    """Refuse records whose key and value are over the limit."""
+    if records.nbytes <= max_record_bytes:
+        return
+    sizes = pc.add(
+        *(pc.fill_null(pc.binary_length(records.column(name)), 0) for name in ("key", "value"))
+    )
+    largest = pc.max(sizes).as_py()
+    if largest > max_record_bytes:
+        row = pc.index(sizes, largest).as_py()
+        raise RecordTooLarge(
+            f"Record {row} of a batch has {largest} bytes, over the limit of {max_record_bytes}. "
+            "Make it smaller, or raise max_record_bytes (and max.message.bytes of its Kafka topic)."
+        )
+
+
+def _slices(records: Any, target_bytes: int) -> Iterable[Any]:
+    """The records in slices of about the target size."""
+    per_slice = max(1, records.num_rows * target_bytes // max(1, records.nbytes))
+    return (records.slice(at, per_slice) for at in range(0, records.num_rows, per_slice))
+
+
+def _joined(slices: list[Any]) -> Any:
+    (records,) = pa.Table.from_batches(slices).combine_chunks().to_batches()
+    return records

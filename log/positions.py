@@ -1,0 +1,88 @@
+"""Group positions as they are kept, and the pure rules by which they move."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+from duolog.errors import PositionChanged, UnsupportedFormat
+from duolog.log.keys import parse_group_key
+from duolog.log.model import Side, TopicPartition
+from duolog.log.store import Store
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPosition:
+    """One group's next offset in one partition. `version` grows with each change."""
+
+    position: int
+    version: int
+    changed_at_ms: int
+    changed_by: Side
+
+
+PositionKey = tuple[str, TopicPartition]
+Positions = dict[PositionKey, StoredPosition]
+
+
+def acknowledged(
+    current: StoredPosition | None, position: int, now_ms: int, side: Side
+) -> StoredPosition:
+    """After an acknowledgement: never further back than before."""
+    if current is not None and position <= current.position:
+        return current
+    return moved(current, position, now_ms, side)
+
+
+def moved(current: StoredPosition | None, position: int, now_ms: int, side: Side) -> StoredPosition:
+    """After a move to any place."""
+    if current is None:
+        return StoredPosition(position, 1, now_ms, side)
+    return replace(
+        current,
+        position=position,
+        version=current.version + 1,
+        changed_at_ms=now_ms,
+        changed_by=side,
+    )
+
+
+def check_version(current: StoredPosition | None, expected: int) -> None:
+    """Compare-and-set: version 0 expects that the group has no position yet."""
+    found = 0 if current is None else current.version
+    if found != expected:
+        raise PositionChanged(
+            f"The position has version {found}, not {expected}: somebody else moved it. Read it "
+            "again and decide anew."
+        )
+
+
+def pack_position(position: StoredPosition) -> bytes:
+    return json.dumps(
+        {
+            "v": VERSION,
+            "position": position.position,
+            "version": position.version,
+            "at": position.changed_at_ms,
+            "by": position.changed_by,
+        },
+        separators=(",", ":"),
+    ).encode()
+
+
+def unpack_position(packed: bytes) -> StoredPosition:
+    fields = json.loads(packed)
+    if fields["v"] != VERSION:
+        raise UnsupportedFormat(
+            f"A group position is stored as version {fields['v']}. Use a newer Duolog."
+        )
+    return StoredPosition(fields["position"], fields["version"], fields["at"], Side(fields["by"]))
+
+
+def load_positions(store: Store) -> Positions:
+    return {
+        parse_group_key(key): unpack_position(packed)
+        for key, packed in store.scan("groups", b"", b"\xff" * 300)
+    }

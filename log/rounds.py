@@ -1,0 +1,214 @@
+"""One round of the committer: what becomes one atomic write with one sync."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from duolog.log.batch import TARGET_BYTES, encode_small
+from duolog.log.catalogue import NEXT_TOPIC_ID, Catalogue
+from duolog.log.dedup import LatestOfPartition
+from duolog.log.heads import pack_head
+from duolog.log.keys import (
+    after_prefix,
+    group_key,
+    parse_sequence,
+    partition_key,
+    record_key,
+    sequence_key,
+    sequence_prefix,
+    time_key,
+    topic_key,
+)
+from duolog.log.model import Head, Record, Topic, TopicPartition
+from duolog.log.positions import PositionKey, StoredPosition, pack_position
+from duolog.log.readback import read_back
+from duolog.log.state import State
+from duolog.log.store import MAX_WRITE_BYTES, WriteBatch
+from duolog.log.times import BatchSize, pack_batch_size
+from duolog.log.topic_json import topic_to_bytes
+
+_LAST_ROUND = b"last_round"
+_RECORD_OVERHEAD_BYTES = 64
+
+
+class Round:
+    """Collects what jobs change. Nothing of it is to be seen before `publish`."""
+
+    def __init__(self, state: State, number: int) -> None:
+        self._state = state
+        self._number = b"%d" % number
+        self._incarnation = state.store.recoveries
+        self._heads: dict[TopicPartition, Head] = {}
+        self._records: dict[TopicPartition, list[Record]] = {}
+        self._positions: dict[PositionKey, StoredPosition | None] = {}
+        self._epochs: dict[bytes, bytes] = {}
+        self._latest: dict[TopicPartition, LatestOfPartition] = {}
+        self._afterwards: list[Callable[[], None]] = []
+        self.state = state
+        self.catalogue = state.catalogue
+        self.batch = WriteBatch()  # all but records, heads and positions
+        self.now_ms = state.options.clock.now_ms()
+        self.record_bytes = 0
+
+    def head(self, where: TopicPartition) -> Head:
+        """The head as the round leaves it, but for records added to it."""
+        return self._heads.get(where) or self._state.heads.get(where)
+
+    def set_head(self, where: TopicPartition, head: Head) -> None:
+        self._heads[where] = head
+
+    def add(self, where: TopicPartition, record: Record) -> int:
+        """Append a record; the offset that it gets."""
+        waiting = self._records.setdefault(where, [])
+        waiting.append(record)
+        self.record_bytes += record_bytes(record)
+        return self.head(where).next_offset + len(waiting) - 1
+
+    def position(self, key: PositionKey) -> StoredPosition | None:
+        """A group's position as the round leaves it."""
+        return self._positions[key] if key in self._positions else self._state.positions.get(key)
+
+    def set_position(self, key: PositionKey, position: StoredPosition | None) -> None:
+        """Move a group's position, or forget it."""
+        self._positions[key] = position
+
+    def positions_where(self, wanted: Callable[[str, TopicPartition], bool]) -> list[PositionKey]:
+        """The groups and partitions that have a position, as the round leaves it."""
+        known = {**self._state.positions, **self._positions}
+        return [key for key, position in known.items() if position is not None and wanted(*key)]
+
+    def stored_publish(self, writer: str, sequence: int) -> bytes | None:
+        """What is remembered of a publisher's sequence."""
+        key = sequence_key(writer, sequence)
+        return self._epochs.get(key) or self._state.store.get("epochs", key)
+
+    def highest_sequence(self, writer: str) -> int | None:
+        """The highest sequence that a publisher has used."""
+        prefix = sequence_prefix(writer)
+        found = self._state.store.last_at_or_before("epochs", after_prefix(prefix), prefix)
+        known = [key for key in self._epochs if key.startswith(prefix)]
+        if found is not None:
+            known.append(found[0])
+        return max(map(parse_sequence, known), default=None)
+
+    def remember_publish(self, writer: str, sequence: int, stored: bytes) -> None:
+        key = sequence_key(writer, sequence)
+        self._epochs[key] = stored
+        self.batch.put("epochs", key, stored)
+
+    def forget_publishes(self, writer: str, before_sequence: int) -> None:
+        self.batch.delete_range(
+            "epochs", sequence_key(writer, 0), sequence_key(writer, before_sequence)
+        )
+
+    def latest(self, topic: Topic, where: TopicPartition, ts_ms: int) -> LatestOfPartition:
+        """The latest changes of a partition's keys, for a topic that leaves out repeats."""
+        if where not in self._latest:
+            latest = self._state.latest_changes.of(topic, where, ts_ms, read_back(self._state))
+            self._latest[where] = latest
+            self.afterwards(latest.keep)
+        return self._latest[where]
+
+    def count_duplicates(self, repeated: int) -> None:
+        """Records were left out as repeats."""
+        counters = self._state.counters
+
+        def count() -> None:
+            counters.duplicates_dropped += repeated
+
+        self.afterwards(count)
+
+    def set_catalogue(self, catalogue: Catalogue, changed: Topic | None) -> None:
+        """Change what topics there are."""
+        self.catalogue = catalogue
+        if changed is not None:
+            self.batch.put("topics", topic_key(changed.id), topic_to_bytes(changed))
+        self.batch.put("meta", NEXT_TOPIC_ID, b"%d" % catalogue.next_id)
+
+    def afterwards(self, call: Callable[[], None]) -> None:
+        """Call this when the round is durable, before readers and callers learn of it."""
+        self._afterwards.append(call)
+
+    def write(self) -> None:
+        """Records first, heads last. Durable on return."""
+        store, fault = self._state.store, self._state.options.fault
+        last = WriteBatch()
+        for where, records in self._records.items():
+            for key, encoded in self._encoded(where, records):
+                if last.size_bytes + len(encoded) > MAX_WRITE_BYTES:
+                    store.write(last, self._incarnation)
+                    last = WriteBatch()
+                last.put("records", key, encoded)
+        for (group, where), position in self._positions.items():
+            if position is None:
+                self.batch.delete("groups", group_key(group, where))
+            else:
+                self.batch.put("groups", group_key(group, where), pack_position(position))
+        for where, head in self._heads.items():
+            self.batch.put("heads", partition_key(where), pack_head(head))
+        self.batch.put("meta", _LAST_ROUND, self._number)
+        last.extend(self.batch)
+        store.write(last, self._incarnation)
+        fault("publish.written")
+        store.sync(self._incarnation)
+        fault("publish.synced")
+
+    def is_stored(self) -> bool:
+        """Whether the store holds the round, after a write that raised."""
+        return self._state.store.get("meta", _LAST_ROUND) == self._number
+
+    def publish(self) -> None:
+        """Show it to readers."""
+        self._state.catalogue = self.catalogue
+        for key, position in self._positions.items():
+            if position is None:
+                self._state.positions.pop(key, None)
+            else:
+                self._state.positions[key] = position
+        for call in self._afterwards:
+            call()
+        if self._heads:
+            self._state.heads.publish(self._heads)
+        self._state.counters.records_appended += sum(map(len, self._records.values()))
+
+    def _encoded(
+        self, where: TopicPartition, records: list[Record]
+    ) -> Iterator[tuple[bytes, bytes]]:
+        head = self.head(where)
+        for chunk in _chunks(records):
+            encoded, highest = encode_small(chunk, self.now_ms)
+            base = head.next_offset
+            head = Head(
+                head.start,
+                base + len(chunk),
+                head.bytes + len(encoded),
+                max(head.last_ts_ms, highest),
+            )
+            self.batch.put(
+                "times",
+                time_key(where, head.last_ts_ms, base),
+                pack_batch_size(BatchSize(len(chunk), len(encoded))),
+            )
+            yield record_key(where, base), encoded
+        self._heads[where] = head
+
+
+def record_bytes(record: Record) -> int:
+    """About what a record takes."""
+    size = _RECORD_OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"")
+    for name, value in record.headers:
+        size += len(name) + len(value or b"")
+    return size
+
+
+def _chunks(records: list[Record]) -> Iterator[list[Record]]:
+    """The records in pieces that make good batches."""
+    chunk: list[Record] = []
+    size = 0
+    for record in records:
+        if chunk and size + record_bytes(record) > TARGET_BYTES:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(record)
+        size += record_bytes(record)
+    yield chunk

@@ -1,0 +1,57 @@
+"""Rows of a table as the records that the routes make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from duolog.errors import UnknownRoute
+from duolog.log.catalogue import Catalogue
+from duolog.log.fetched import Fetched, FetchedBatch
+from duolog.log.model import Op, Record, Topic
+from duolog.log.names import check_text_name
+from duolog.log.routing.changes import Changes
+from duolog.log.routing.codec import Codecs
+from duolog.log.routing.route import route
+
+
+def routed_records(
+    catalogue: Catalogue,
+    codecs: Codecs,
+    table: str,
+    op: Op,
+    rows: Any,
+    key_columns: Sequence[str],
+    *,
+    now_ms: int,
+) -> list[tuple[Topic, Record]]:
+    """The records of these rows, each with its topic. A table without routes is a mistake."""
+    check_text_name(table, "table")
+    if not catalogue.plan.routes_of(table):
+        known = ", ".join(sorted(catalogue.plan.tables)[:5]) or "none"
+        raise UnknownRoute(
+            f"No topic has a route for table '{table}' (tables that have: {known}). Add one first."
+        )
+    changes = Changes.from_rows(table, op, rows, tuple(key_columns), now_ms)
+    routed = route(changes, catalogue.plan, codecs)
+    found: list[tuple[Topic, Record]] = []
+    for share in routed.records:
+        topic = catalogue.by_id[share.topic_id]
+        batch = FetchedBatch(0, share.records)
+        found.extend(
+            (
+                topic,
+                Record(
+                    record.value,
+                    record.key,
+                    record.headers,
+                    share.partition,
+                    record.ts_ms,
+                    record.op,
+                    record.table,
+                    record.payload,
+                ),
+            )
+            for record in Fetched(topic.name, share.partition, 0, 0, 0, (batch,))
+        )
+    return found

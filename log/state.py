@@ -1,0 +1,73 @@
+"""What an opened log keeps in memory, each thing with its owner.
+
+The committer's thread changes `catalogue`, `positions` and, for the gates it holds, the heads. An
+append changes the heads of the gates it holds. Everybody else only reads.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from duolog.errors import DiskFull, OutcomeUnknown
+from duolog.log.cache import BatchCache
+from duolog.log.catalogue import Catalogue, load_catalogue
+from duolog.log.debris import remove_debris
+from duolog.log.dedup import LatestChanges
+from duolog.log.gates import Gates
+from duolog.log.heads import Heads, load_heads
+from duolog.log.model import TopicPartition
+from duolog.log.options import LogOptions
+from duolog.log.positions import Positions, load_positions
+from duolog.log.store import Store
+
+
+@dataclass
+class Counters:
+    """What has happened since the log was opened."""
+
+    counters_restored: int = 0
+    duplicates_dropped: int = 0
+    records_appended: int = 0
+
+
+@dataclass
+class State:
+    """One opened log's memory."""
+
+    folder: Path
+    store: Store
+    options: LogOptions
+    cache: BatchCache
+    catalogue: Catalogue = field(default_factory=Catalogue)
+    positions: Positions = field(default_factory=dict)
+    heads: Heads = field(default_factory=Heads)
+    gates: Gates[TopicPartition] = field(default_factory=Gates)
+    writers: Gates[str] = field(default_factory=Gates)
+    latest_changes: LatestChanges = field(default_factory=LatestChanges)
+    counters: Counters = field(default_factory=Counters)
+
+    def load(self) -> None:
+        """Take everything from the store, and remove what a crash left beyond the heads."""
+        self.catalogue = load_catalogue(self.store)
+        self.positions = load_positions(self.store)
+        heads = load_heads(self.store)
+        remove_debris(self.store, self.catalogue, heads)
+        self.heads.replace(heads)
+        self.latest_changes.clear()
+        self.counters.counters_restored = len(heads)
+
+    def ensure_writable(self) -> None:
+        """Recover from an earlier failure, if any, and refuse what the disk cannot take."""
+        free = shutil.disk_usage(self.folder).free
+        if free < self.options.min_free_bytes:
+            raise DiskFull(
+                f"{free >> 20} MiB are free for the log in {self.folder}, it wants "
+                f"{self.options.min_free_bytes >> 20}. Free some space; reads go on meanwhile."
+            )
+        if self.store.in_doubt and not self.store.recover(self.load):
+            raise OutcomeUnknown(
+                f"The log in {self.folder} cannot be written since an earlier write failed. "
+                "Look at its disk; reads go on, and each write tries again."
+            )

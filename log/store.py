@@ -1,0 +1,420 @@
+"""RocksDB behind a small port. Nothing else in Duolog knows rocksdict.
+
+A write is made in two steps, because rocksdict holds Python's lock during a write but lets go of it
+during `flush_wal`: first the write without a sync, then the sync. A write or sync that raises
+leaves the outcome open and the store in doubt; `recover` closes it, opens it again and so finds out
+what is there. Where it cannot be opened for writing (a full disk), it is opened for reading.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import Any, Literal
+
+import rocksdict
+
+from duolog.errors import DamagedLog, DiskFull, LogClosed, WritesRefused
+from duolog.log.mark import Mark
+from duolog.log.options import LogOptions
+
+Family = Literal[
+    "meta", "topics", "records", "times", "heads", "epochs", "groups", "mirror", "schemas"
+]
+FAMILIES: tuple[Family, ...] = (
+    "meta", "topics", "records", "times", "heads", "epochs", "groups", "mirror", "schemas",
+)  # fmt: skip
+
+MAX_WRITE_BYTES = 1 << 20  # a call holds Python's lock for about 2.5 ms then
+_PER_OPERATION_BYTES = 32
+
+
+class WriteFailed(Exception):
+    """A write or a sync raised. Never leaves the log: it ends in `recover` and a decision."""
+
+    def __init__(self, cause: BaseException | str, *, superseded: bool = False) -> None:
+        super().__init__(str(cause))
+        self.superseded = superseded  # by somebody else's failure: the store was opened anew
+        self.disk_full = "No space left" in str(cause) or "Disk quota exceeded" in str(cause)
+
+
+class WriteBatch:
+    """Puts and deletes that become one atomic write."""
+
+    def __init__(self) -> None:
+        self.operations: list[tuple[str, Family, bytes, bytes]] = []
+        self.size_bytes = 0
+
+    def put(self, family: Family, key: bytes, value: bytes) -> None:
+        self._add("put", family, key, value)
+
+    def delete(self, family: Family, key: bytes) -> None:
+        self._add("delete", family, key, b"")
+
+    def delete_range(self, family: Family, lower: bytes, upper: bytes) -> None:
+        """Delete from `lower` up to but not including `upper`."""
+        self._add("delete_range", family, lower, upper)
+
+    def extend(self, other: WriteBatch) -> None:
+        self.operations.extend(other.operations)
+        self.size_bytes += other.size_bytes
+
+    def _add(self, kind: str, family: Family, first: bytes, second: bytes) -> None:
+        self.operations.append((kind, family, first, second))
+        self.size_bytes += len(first) + len(second) + _PER_OPERATION_BYTES
+
+
+class _State(Enum):
+    OPEN = "open"
+    IN_DOUBT = "in doubt"  # a write failed; only reads until it was opened anew
+    READ_ONLY = "read only"  # could not be opened for writing
+    UNREADABLE = "unreadable"  # could not be opened at all, for now
+    CLOSED = "closed"
+
+
+class Store:
+    """One opened RocksDB directory with all families."""
+
+    def __init__(self, path: Path, mark: Mark, options: LogOptions) -> None:
+        self._path = path
+        self._mark = mark
+        self._fault = options.fault
+        self._state = _State.CLOSED
+        self._users = 0
+        self._idle = threading.Condition()
+        self._one_recovers = threading.Lock()
+        self._recovering_thread: int | None = None
+        self._database: Any = None
+        self._families: dict[str, Any] = {}
+        self._handles: dict[str, Any] = {}
+        self.syncs = 0
+        self.recoveries = 0
+
+    # -- opening and closing
+
+    def open(self) -> None:
+        """Open what is there, or make it. What was durable and is missing is damage."""
+        mark = self._mark.read_or_create(is_new=not self._path.exists())
+        if mark == 0 and not (self._path / "CURRENT").exists():
+            shutil.rmtree(self._path, ignore_errors=True)  # making it was cut short
+        elif mark:
+            self._look_before_opening(mark)
+        self._attach(_open(self._path))
+        self._check_reaches(mark, self._database)
+        self._state = _State.OPEN
+
+    def _look_before_opening(self, mark: int) -> None:
+        """Opening for writing recovers the write-ahead log and then throws it away, also where it
+        is damaged, and with it what could have been saved. So look first, unless it is empty.
+        """
+        if any(wal.stat().st_size for wal in self._path.glob("*.log")):
+            looked_at = _open(self._path, read_only=True)
+            try:
+                self._check_reaches(mark, looked_at)
+            finally:
+                looked_at.close()
+
+    def _check_reaches(self, mark: int, database: Any) -> None:
+        sequence = database.latest_sequence_number()
+        if sequence < mark:
+            raise DamagedLog(
+                f"The log in {self._path.parent} is damaged: {mark - sequence} of its writes were "
+                "durable once and are not readable now. Nothing was changed. Restore the log from "
+                "a backup, or its write-ahead log from the disk."
+            )
+
+    def close(self) -> None:
+        """Write out what is in memory and let go of the directory."""
+        with self._exclusive():
+            self._detach()
+            self._state = _State.CLOSED
+
+    @property
+    def closed(self) -> bool:
+        return self._state is _State.CLOSED
+
+    @property
+    def in_doubt(self) -> bool:
+        return self._state not in {_State.OPEN, _State.CLOSED}
+
+    def recover(self, reload: Callable[[], None]) -> bool:
+        """After a failed write: open anew, and let `reload` renew what is kept in memory.
+
+        Nobody else writes before `reload` is through. False: it could not be opened for writing;
+        reads go on, and the next call tries again.
+        """
+        with self._one_recovers:
+            if self._state is _State.OPEN:
+                return True
+            if not self._reopen():
+                return False
+            self._recovering_thread = threading.get_ident()
+            try:
+                reload()
+            except WriteFailed:
+                return False
+            finally:
+                self._recovering_thread = None
+            self._state = _State.OPEN
+            return True
+
+    def _reopen(self) -> bool:
+        with self._exclusive():
+            if self._state is _State.CLOSED:
+                raise LogClosed("The log has been closed.")
+            self.recoveries += 1
+            self._state = _State.UNREADABLE
+            self._detach()
+            try:
+                self._attach(_open(self._path))
+            except (DamagedLog, WritesRefused):
+                self._attach(_open(self._path, read_only=True))
+                self._state = _State.READ_ONLY
+                return False
+            self._state = _State.IN_DOUBT
+            return True
+
+    def _attach(self, database: Any) -> None:
+        self._database = database
+        self._families = {name: database.get_column_family(name) for name in FAMILIES}
+        self._handles = {name: database.get_column_family_handle(name) for name in FAMILIES}
+
+    def _detach(self) -> None:
+        """Close. RocksDB lets go of its directory only when nothing refers to it any more."""
+        for family in self._families.values():
+            family.close()
+        self._families.clear()
+        self._handles.clear()
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    # -- who is inside
+
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        with self._idle:
+            if self._state is _State.CLOSED:
+                raise LogClosed("The log has been closed.")
+            if self._state is _State.UNREADABLE:
+                raise WritesRefused(
+                    f"After a failed write, {self._path.parent} could not be reopened. Free its "
+                    "disk, or close the log and open it anew to see what is wrong."
+                )
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._idle:
+                self._users -= 1
+                if not self._users:
+                    self._idle.notify_all()
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        with self._idle:
+            self._idle.wait_for(lambda: not self._users)
+            yield
+
+    # -- writing
+
+    def write(self, batch: WriteBatch, incarnation: int | None = None) -> None:
+        """Write without a sync: not durable yet.
+
+        With an `incarnation`, the number of recoveries that the writer has seen, it is refused if
+        the store was opened anew since: what was written before may be gone.
+        """
+        with self._using():
+            self._check_writable(incarnation)
+            raw = rocksdict.WriteBatch(raw_mode=True)
+            for kind, family, first, second in batch.operations:
+                handle = self._handles[family]
+                if kind == "put":
+                    raw.put(first, second, handle)
+                elif kind == "delete":
+                    raw.delete(first, handle)
+                else:
+                    raw.delete_range(first, second, handle)
+            with self._doubting():
+                self._database.write(raw)
+
+    def sync(self, incarnation: int | None = None) -> None:
+        """Make everything written so far durable."""
+        with self._using():
+            self._check_writable(incarnation)
+            sequence = self._database.latest_sequence_number()
+            with self._doubting():
+                self._fault("store.sync")
+                self._database.flush_wal(True)
+                self._mark.advance(sequence)
+            self.syncs += 1
+
+    def commit(self, batch: WriteBatch) -> None:
+        """Write and sync."""
+        self.write(batch)
+        self.sync()
+
+    def _check_writable(self, incarnation: int | None) -> None:
+        if self._recovering_thread == threading.get_ident():
+            return
+        if self._state is not _State.OPEN or incarnation not in {None, self.recoveries}:
+            raise WriteFailed("another write failed meanwhile", superseded=True)
+
+    @contextmanager
+    def _doubting(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # rocksdict raises bare Exception
+            self._state = _State.IN_DOUBT
+            raise WriteFailed(error) from error
+
+    # -- reading
+
+    def get(self, family: Family, key: bytes) -> bytes | None:
+        with self._using(), _damage_named(self._path):
+            value: bytes | None = self._families[family].get(key)
+            return value
+
+    def scan(
+        self,
+        family: Family,
+        lower: bytes,
+        upper: bytes,
+        *,
+        limit: int | None = None,
+        max_bytes: int | None = None,
+        reverse: bool = False,
+    ) -> list[tuple[bytes, bytes]]:
+        """Entries from `lower` up to but not including `upper`; at least one, however large."""
+        return list(self._walk(family, lower, upper, limit, max_bytes, reverse=reverse))
+
+    def scan_keys(self, family: Family, lower: bytes, upper: bytes) -> list[bytes]:
+        """Like `scan`, the keys alone."""
+        with self._using(), _damage_named(self._path):
+            found = []
+            walker = self._families[family].iter(rocksdict.ReadOptions())
+            walker.seek(lower)
+            while walker.valid() and (key := walker.key()) < upper:
+                found.append(key)
+                walker.next()
+            walker.status()
+            return found
+
+    def last_at_or_before(
+        self, family: Family, key: bytes, lower: bytes
+    ) -> tuple[bytes, bytes] | None:
+        """The nearest entry at or before `key` that is not before `lower`."""
+        with self._using(), _damage_named(self._path):
+            walker = self._families[family].iter(rocksdict.ReadOptions())
+            walker.seek_for_prev(key)
+            if walker.valid() and (found := walker.key()) >= lower:
+                return found, walker.value()
+            walker.status()
+            return None
+
+    def _walk(
+        self,
+        family: Family,
+        lower: bytes,
+        upper: bytes,
+        limit: int | None,
+        max_bytes: int | None,
+        *,
+        reverse: bool,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        with self._using(), _damage_named(self._path):
+            walker = self._families[family].iter(rocksdict.ReadOptions())
+            if reverse:
+                walker.seek_for_prev(upper)
+                if walker.valid() and walker.key() == upper:
+                    walker.prev()
+            else:
+                walker.seek(lower)
+            step = walker.prev if reverse else walker.next
+            count = size = 0
+            while walker.valid() and lower <= (key := walker.key()) < upper:
+                value = walker.value()
+                yield key, value
+                count, size = count + 1, size + len(value)
+                if count == limit or (max_bytes is not None and size >= max_bytes):
+                    return
+                step()
+            walker.status()
+
+    # -- upkeep
+
+    def reclaim(self, family: Family, lower: bytes, upper: bytes) -> None:
+        """Give the space of deleted ranges back to the disk."""
+        with self._using():
+            self._families[family].compact_range(lower, upper)
+
+    def checkpoint(self, path: Path) -> int:
+        """A consistent copy in another directory; returns the sequence number it reaches."""
+        with self._using():
+            sequence: int = self._database.latest_sequence_number()
+            rocksdict.Checkpoint(self._database).create_checkpoint(str(path))
+            return sequence
+
+
+def _open(path: Path, *, read_only: bool = False) -> Any:
+    access = rocksdict.AccessType.read_only() if read_only else rocksdict.AccessType.read_write()
+    with _damage_named(path):
+        return rocksdict.Rdict(
+            str(path),
+            _database_options(),
+            column_families={name: _family_options(name) for name in FAMILIES},
+            access_type=access,
+        )
+
+
+def _database_options() -> Any:
+    options = rocksdict.Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.create_missing_column_families(True)
+    options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.point_in_time())
+    options.set_max_total_wal_size(_RECORDS_BUFFER_BYTES * 2)  # bounds the time to open
+    options.set_wal_bytes_per_sync(1 << 20)  # a sync after a large append has little left to do
+    options.set_bytes_per_sync(1 << 20)
+    options.set_keep_log_file_num(2)
+    options.set_max_log_file_size(1 << 20)
+    options.set_max_background_jobs(2)
+    return options
+
+
+_RECORDS_BUFFER_BYTES = 32 << 20
+
+
+def _family_options(name: Family) -> Any:
+    options = rocksdict.Options(raw_mode=True)
+    options.set_compression_type(rocksdict.DBCompressionType.none())  # batches are lz4 already
+    if name == "records":
+        options.set_write_buffer_size(_RECORDS_BUFFER_BYTES)
+        options.set_max_write_buffer_number(3)
+        options.set_target_file_size_base(64 << 20)
+        options.set_max_bytes_for_level_base(512 << 20)
+    else:
+        options.set_write_buffer_size(4 << 20)
+    return options
+
+
+@contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except rocksdict.DbClosedError:
+        raise LogClosed("The log has been closed.") from None
+    except Exception as error:
+        text = str(error)
+        if "No space left" in text:
+            raise DiskFull(f"No space is left for the log in {path.parent}.") from error
+        if text.startswith("IO error") and "LOCK" in text:
+            raise WritesRefused(f"RocksDB's directory {path} is still in use: {text}") from error
+        if text.startswith(("Corruption", "IO error", "Invalid argument", "NotFound", "Failed to")):
+            raise DamagedLog(
+                f"The log in {path.parent} is damaged ({text}). Restore it from a backup."
+            ) from error
+        raise

@@ -1,0 +1,64 @@
+"""The index of times: one entry a batch, keyed by the highest timestamp up to and with it.
+
+The running maximum never falls, so entries lie in the order of offsets, and the first entry that
+reaches a time is the first batch that holds a record as late as it: a seek skips no match, whatever
+the order in which timestamps came. The value is the batch's size, so that retention need not read
+batches.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from duolog.log.keys import LAST_OFFSET, parse_time_key, time_key
+from duolog.log.model import TopicPartition
+from duolog.log.store import Store
+
+_SIZE = struct.Struct(">II")
+_PAGE = 4096
+
+
+class BatchSize(NamedTuple):
+    """How much one stored batch is."""
+
+    records: int
+    length: int
+
+
+class TimedBatch(NamedTuple):
+    """One entry of the index."""
+
+    running_max_ms: int
+    base_offset: int
+    size: BatchSize
+
+
+def pack_batch_size(size: BatchSize) -> bytes:
+    return _SIZE.pack(*size)
+
+
+def timed_batches(
+    store: Store, where: TopicPartition, from_ms: int = 0, from_offset: int = 0
+) -> Iterator[TimedBatch]:
+    """The partition's batches from the first that reaches a time, read in pages."""
+    lower = time_key(where, from_ms, from_offset)
+    upper = time_key(where, LAST_OFFSET, LAST_OFFSET)
+    while page := store.scan("times", lower, upper, limit=_PAGE):
+        for key, value in page:
+            yield TimedBatch(*parse_time_key(key), BatchSize(*_SIZE.unpack(value)))
+        lower = page[-1][0] + b"\0"
+
+
+def first_reaching(store: Store, where: TopicPartition, ts_ms: int) -> TimedBatch | None:
+    """The first batch with a record at or after this time."""
+    page = store.scan(
+        "times",
+        time_key(where, ts_ms, 0),
+        time_key(where, LAST_OFFSET, LAST_OFFSET),
+        limit=1,
+    )
+    for key, value in page:
+        return TimedBatch(*parse_time_key(key), BatchSize(*_SIZE.unpack(value)))
+    return None

@@ -1,0 +1,85 @@
+"""A topic with its routes as it is stored."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from duolog.errors import UnsupportedFormat
+from duolog.log.model import (
+    Envelope,
+    Filter,
+    Format,
+    Op,
+    PayloadMode,
+    Retention,
+    Route,
+    Topic,
+    TopicSettings,
+)
+from duolog.log.routing.filter.tree import from_json, to_json
+
+VERSION = 1
+
+
+def topic_to_bytes(topic: Topic) -> bytes:
+    settings = asdict(topic.settings)
+    fields = {
+        "v": VERSION,
+        "id": topic.id,
+        "name": topic.name,
+        "settings": settings,
+        "routes": [_route_fields(route) for route in topic.routes],
+        "created_at_ms": topic.created_at_ms,
+        "updated_at_ms": topic.updated_at_ms,
+    }
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def topic_from_bytes(stored: bytes) -> Topic:
+    fields = json.loads(stored)
+    if fields["v"] != VERSION:
+        raise UnsupportedFormat(f"A topic is stored as version {fields['v']}. Use a newer Duolog.")
+    settings = fields["settings"]
+    return Topic(
+        id=fields["id"],
+        name=fields["name"],
+        settings=TopicSettings(
+            **{
+                **settings,
+                "retention": Retention(**settings["retention"]),
+                "key_format": Format(settings["key_format"]),
+                "value_format": Format(settings["value_format"]),
+                "envelope": Envelope(settings["envelope"]),
+            }
+        ),
+        routes=tuple(_route(route) for route in fields["routes"]),
+        created_at_ms=fields["created_at_ms"],
+        updated_at_ms=fields["updated_at_ms"],
+    )
+
+
+def _route_fields(route: Route) -> dict[str, Any]:
+    return {
+        "table": route.table,
+        "ops": sorted(route.ops),
+        "filter": None
+        if route.filter is None
+        else {"text": route.filter.text, "tree": to_json(route.filter.tree)},
+        "payload": int(route.payload),
+        "partition_by": list(route.partition_by),
+    }
+
+
+def _route(fields: dict[str, Any]) -> Route:
+    condition = fields["filter"]
+    return Route(
+        table=fields["table"],
+        ops=frozenset(Op(op) for op in fields["ops"]),
+        filter=None
+        if condition is None
+        else Filter(condition["text"], from_json(condition["tree"])),
+        payload=PayloadMode(fields["payload"]),
+        partition_by=tuple(fields["partition_by"]),
+    )

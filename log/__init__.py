@@ -1,4 +1,4 @@
-"""The topic log. Names load when first asked for: a Spark task has only a part of what they need."""
+"""The topic log. Names load when first asked for: a Spark task has only a part of their needs."""
 
 from __future__ import annotations
 

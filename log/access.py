@@ -94,7 +94,15 @@ class LogAccess(Protocol):
         writer: str | None = None,
         sequence: int | None = None,
     ) -> tuple[Placed, ...]:
-        """Write single records, all or none. With writer and sequence it is safe to send again."""
+        """Write single records, all or none.
+
+        With a writer and a sequence it is safe to send them again: the first record has this
+        sequence, each other one the next, and one that was written before is only looked up,
+        however the records are grouped. The last 1,024 sequences of a writer are remembered.
+        """
+
+    def last_sequence(self, writer: str) -> int | None:
+        """The highest sequence that a publisher has used."""
 
     def publish_rows(
         self,
@@ -106,7 +114,11 @@ class LogAccess(Protocol):
         writer: str | None = None,
         sequence: int | None = None,
     ) -> tuple[Placed, ...]:
-        """Write rows of a table (dicts or Arrow) to every topic with a route for them."""
+        """Write rows of a table (dicts or Arrow) to every topic with a route for them.
+
+        Sequences count the records that the routes make: the next one is `sequence` plus the
+        number of places returned.
+        """
 
     # -- reading
 

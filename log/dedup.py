@@ -10,6 +10,8 @@ import hashlib
 from collections.abc import Collection
 from typing import Any, NamedTuple, Protocol
 
+import pyarrow as pa
+
 from duolog.log.model import Op, Topic, TopicPartition
 
 
@@ -121,7 +123,7 @@ def keep_news(records: Any, latest: LatestOfPartition, base_offset: int) -> Any:
         if latest.repeats(key, ts_ms, op, table, value) is None:
             latest.note(key, ts_ms, op, table, value, base_offset + len(kept))
             kept.append(row)
-    return records if len(kept) == records.num_rows else records.take(kept)
+    return records if len(kept) == records.num_rows else records.take(pa.array(kept, pa.int64()))
 
 
 def _rows(records: Any) -> Any:

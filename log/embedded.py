@@ -213,6 +213,9 @@ class EmbeddedLog:
             records = (records,)
         return self._publisher.publish([(topic, record) for record in records], writer, sequence)
 
+    def last_sequence(self, writer: str) -> int | None:
+        return self._publisher.last_sequence(writer)
+
     def publish_rows(
         self,
         table: str,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 from collections.abc import Sequence
 
 from duolog.errors import (
@@ -13,19 +11,24 @@ from duolog.errors import (
     RecordTooLarge,
     SequenceContentMismatch,
     SequenceTooOld,
-    UnsupportedFormat,
 )
 from duolog.log.catalogue import Catalogue, partition_of
 from duolog.log.commits import Committer, Job
 from duolog.log.keys import LAST_OFFSET
 from duolog.log.model import Placed, Record, Topic, TopicPartition
 from duolog.log.names import check_text_name
+from duolog.log.published import (
+    REMEMBERED_SEQUENCES,
+    Published,
+    content_of,
+    highest_sequence,
+    pack_published,
+    unpack_published,
+)
 from duolog.log.rounds import Round
 from duolog.log.routing.murmur2_scalar import partition_of_key
 from duolog.log.state import State
 
-REMEMBERED_SEQUENCES = 1024
-_VERSION = 1
 _MAX_HEADERS = 1000
 _LATEST_TIME_MS = 2**62
 
@@ -55,6 +58,10 @@ class Publisher:
         job = _Publish(targets, writer, sequence or 0, next(self._turns))
         self._committer.run(job)
         return job.placed
+
+    def last_sequence(self, writer: str) -> int | None:
+        """The highest sequence that a publisher has used."""
+        return highest_sequence(self._state.store, check_text_name(writer, "writer"))
 
 
 def check_record(record: Record, max_record_bytes: int) -> None:
@@ -116,75 +123,56 @@ class _Publish(Job):
         return TopicPartition(topic.id, partition_of_key(record.key, topic.partitions))
 
     def prepare(self, round_: Round) -> None:
-        if self._writer is not None and self._answered_before(round_, self._writer):
-            return
-        offsets: list[int] = []
+        highest = None if self._writer is None else round_.highest_sequence(self._writer)
+        placed: list[Placed] = []
         repeated = 0
-        for where, (_, record) in zip(self._places, self._targets, strict=True):
+        for nth, (where, (_, record)) in enumerate(zip(self._places, self._targets, strict=True)):
+            sequence = self._sequence + nth
+            if self._writer is not None and highest is not None and sequence <= highest:
+                answered = self._answered_before(round_, self._writer, sequence, highest, record)
+                if answered is not None:
+                    placed.append(answered)
+                    continue
             topic = round_.catalogue.topic(where.topic_id)
             if topic.settings.dedup_window_seconds is None:
-                offsets.append(round_.add(where, record))
-                continue
-            offset, is_news = _add_news(round_, topic, where, record)
-            offsets.append(offset)
-            repeated += not is_news
+                offset = round_.add(where, record)
+            else:
+                offset, is_news = _add_news(round_, topic, where, record)
+                repeated += not is_news
+            placed.append(Placed(topic.name, where.partition, offset))
+            if self._writer is not None:
+                round_.remember_publish(
+                    self._writer,
+                    sequence,
+                    pack_published(Published(where, offset, content_of(record))),
+                )
+        if self._writer is not None:
+            round_.forget_publishes(self._writer, highest, self._sequence + len(placed))
         if repeated:
             round_.count_duplicates(repeated)
-        self.placed = tuple(
-            Placed(round_.catalogue.topic(where.topic_id).name, where.partition, offset)
-            for where, offset in zip(self._places, offsets, strict=True)
-        )
-        if self._writer is not None:
-            self._remember(round_, self._writer)
+        self.placed = tuple(placed)
 
-    # -- a publisher that sends again
-
-    def _answered_before(self, round_: Round, writer: str) -> bool:
-        """Whether this sequence has been written; then the first answer is given again."""
-        stored = round_.stored_publish(writer, self._sequence)
+    def _answered_before(
+        self, round_: Round, writer: str, sequence: int, highest: int, record: Record
+    ) -> Placed | None:
+        """Where a record went that was sent before; None when it was not."""
+        stored = round_.stored_publish(writer, sequence)
         if stored is not None:
-            fields = json.loads(stored)
-            if fields["v"] != _VERSION:
-                raise UnsupportedFormat(
-                    f"A publish is stored as version {fields['v']}. Use a newer Duolog."
-                )
-            if fields["content"] != self._content():
+            published = unpack_published(stored)
+            if published.content != content_of(record):
                 raise SequenceContentMismatch(
-                    f"Writer '{writer}' has already published sequence {self._sequence}, with "
-                    "other records. Give each new record the next sequence."
+                    f"Writer '{writer}' has already published sequence {sequence}, with another "
+                    "record. Give each new record the next sequence."
                 )
-            self.placed = tuple(Placed(*place) for place in fields["placed"])
-            return True
-        highest = round_.highest_sequence(writer)
-        if highest is not None and self._sequence <= highest - REMEMBERED_SEQUENCES:
+            topic = round_.catalogue.topic(published.where.topic_id)
+            return Placed(topic.name, published.where.partition, published.offset)
+        if sequence <= highest - REMEMBERED_SEQUENCES:
             raise SequenceTooOld(
-                f"Writer '{writer}' has published up to sequence {highest}; {self._sequence} is "
-                f"too far back to say whether it was written (the last {REMEMBERED_SEQUENCES} are "
+                f"Writer '{writer}' has published up to sequence {highest}; {sequence} is too far "
+                f"back to say whether it was written (the last {REMEMBERED_SEQUENCES} are "
                 "remembered)."
             )
-        return False
-
-    def _remember(self, round_: Round, writer: str) -> None:
-        stored = {
-            "v": _VERSION,
-            "content": self._content(),
-            "placed": [[placed.topic, placed.partition, placed.offset] for placed in self.placed],
-        }
-        round_.remember_publish(
-            writer, self._sequence, json.dumps(stored, separators=(",", ":")).encode()
-        )
-        if self._sequence % REMEMBERED_SEQUENCES == 0 and self._sequence:
-            round_.forget_publishes(writer, max(0, self._sequence - 2 * REMEMBERED_SEQUENCES))
-
-    def _content(self) -> str:
-        content = hashlib.blake2b(digest_size=16)
-        for topic, record in self._targets:
-            content.update(topic.id.to_bytes(4, "big"))
-            for part in (record.key, record.value):
-                size = -1 if part is None else len(part)
-                content.update(size.to_bytes(8, "big", signed=True))
-                content.update(part or b"")
-        return content.hexdigest()
+        return None
 
 
 def _add_news(

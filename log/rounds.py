@@ -9,18 +9,16 @@ from duolog.log.catalogue import NEXT_TOPIC_ID, Catalogue
 from duolog.log.dedup import LatestOfPartition
 from duolog.log.heads import pack_head
 from duolog.log.keys import (
-    after_prefix,
     group_key,
-    parse_sequence,
     partition_key,
     record_key,
     sequence_key,
-    sequence_prefix,
     time_key,
     topic_key,
 )
 from duolog.log.model import Head, Record, Topic, TopicPartition
 from duolog.log.positions import PositionKey, StoredPosition, pack_position
+from duolog.log.published import REMEMBERED_SEQUENCES, highest_sequence
 from duolog.log.readback import read_back
 from duolog.log.state import State
 from duolog.log.store import MAX_WRITE_BYTES, WriteBatch
@@ -41,7 +39,8 @@ class Round:
         self._heads: dict[TopicPartition, Head] = {}
         self._records: dict[TopicPartition, list[Record]] = {}
         self._positions: dict[PositionKey, StoredPosition | None] = {}
-        self._epochs: dict[bytes, bytes] = {}
+        self._published: dict[bytes, bytes] = {}
+        self._sequences: dict[str, int] = {}
         self._latest: dict[TopicPartition, LatestOfPartition] = {}
         self._afterwards: list[Callable[[], None]] = []
         self.state = state
@@ -80,26 +79,29 @@ class Round:
     def stored_publish(self, writer: str, sequence: int) -> bytes | None:
         """What is remembered of a publisher's sequence."""
         key = sequence_key(writer, sequence)
-        return self._epochs.get(key) or self._state.store.get("epochs", key)
+        return self._published.get(key) or self._state.store.get("epochs", key)
 
     def highest_sequence(self, writer: str) -> int | None:
-        """The highest sequence that a publisher has used."""
-        prefix = sequence_prefix(writer)
-        found = self._state.store.last_at_or_before("epochs", after_prefix(prefix), prefix)
-        known = [key for key in self._epochs if key.startswith(prefix)]
-        if found is not None:
-            known.append(found[0])
-        return max(map(parse_sequence, known), default=None)
+        """The highest sequence that a publisher has used, in this round or before."""
+        stored = highest_sequence(self._state.store, writer)
+        here = self._sequences.get(writer)
+        return max((s for s in (stored, here) if s is not None), default=None)
 
     def remember_publish(self, writer: str, sequence: int, stored: bytes) -> None:
         key = sequence_key(writer, sequence)
-        self._epochs[key] = stored
+        self._published[key] = stored
+        self._sequences[writer] = max(sequence, self._sequences.get(writer, 0))
         self.batch.put("epochs", key, stored)
 
-    def forget_publishes(self, writer: str, before_sequence: int) -> None:
-        self.batch.delete_range(
-            "epochs", sequence_key(writer, 0), sequence_key(writer, before_sequence)
-        )
+    def forget_publishes(self, writer: str, highest_before: int | None, next_sequence: int) -> None:
+        """Forget what is too far back, a thousand sequences at a time."""
+        before = 0 if highest_before is None else highest_before // REMEMBERED_SEQUENCES
+        if next_sequence // REMEMBERED_SEQUENCES > before:
+            self.batch.delete_range(
+                "epochs",
+                sequence_key(writer, 0),
+                sequence_key(writer, max(0, next_sequence - 2 * REMEMBERED_SEQUENCES)),
+            )
 
     def latest(self, topic: Topic, where: TopicPartition, ts_ms: int) -> LatestOfPartition:
         """The latest changes of a partition's keys, for a topic that leaves out repeats."""

@@ -1,7 +1,7 @@
 """The hash by which Kafka's Java client chooses a key's partition, over whole columns.
 
-murmur2 takes a key word by word, each step needing the one before. So one step is done for all
-keys of a block at once, the longest keys first: those that still have words are always at the front.
+murmur2 takes a key word by word, and each step needs the one before. So one step is done for all
+keys of a block at once, with the longest keys in front: those that have words left come first.
 """
 
 from __future__ import annotations

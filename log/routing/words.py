@@ -14,7 +14,7 @@ import pyarrow as pa
 from duolog.errors import InvalidRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import numpy.typing as npt
 
@@ -25,7 +25,7 @@ BLOCK_ROWS = 2048  # at 128 KiB of such reads, malloc does not yet map its memor
 
 
 class Block:
-    """Consecutive values of one column. A null is as long as an empty value, and is marked."""
+    """Consecutive values of one column. Arrow lets any bytes lie under a null."""
 
     def __init__(
         self,
@@ -37,8 +37,6 @@ class Block:
         self.starts = offsets[:-1]
         self.lengths = np.diff(offsets)
         self.nulls = nulls
-        if nulls is not None:
-            self.lengths[nulls] = 0  # Arrow lets bytes lie under a null
         # From the edge on, a read would leave the buffer. What is left there is read from a copy.
         self._edge = max(0, len(values) - READ_BYTES + 1)
         self._ending = np.zeros(2 * READ_BYTES - 1, np.uint8)
@@ -60,7 +58,6 @@ class Block:
                 read[inside] = _reads_of(self.values, count, word)[positions[inside]]
             read[beyond] = _reads_of(self._ending, count, word)[positions[beyond] - self._edge]
         return read.view(word).reshape(len(positions), count)
-
 
     def words_of_even(self, depth: int, count: int, word: str) -> npt.NDArray[Any]:
         """`count` words from `depth` bytes into each value, if all are of one length.
@@ -98,10 +95,15 @@ def hash_column(
             return _hash_dictionary(column, hash_block, dtype, null=null)
         column = column.dictionary_decode()
     hashes = np.empty(len(column), dtype)
-    for rows, block in _blocks_of(column):
-        hashes[rows] = hash_block(block)
-        if block.nulls is not None:
-            hashes[rows][block.nulls] = null
+    for first in range(0, len(column), BLOCK_ROWS):
+        rows = slice(first, first + BLOCK_ROWS)
+        block = _block_of(column[rows])
+        if block.nulls is None:
+            hashes[rows] = hash_block(block)
+        elif block.nulls.all():  # often: records without keys
+            hashes[rows] = null
+        else:
+            hashes[rows] = np.where(block.nulls, np.array(null, dtype), hash_block(block))
     return hashes
 
 
@@ -115,35 +117,45 @@ def _hash_dictionary(
     """Each distinct value is hashed once; one hash more stands for the rows that have none."""
     distinct = hash_column(column.dictionary, hash_block, dtype, null=null)
     indices = column.indices.cast(pa.int64()).fill_null(len(distinct))
-    return np.append(distinct, np.array([null], dtype))[indices.to_numpy()]
-
-
-def _blocks_of(column: pa.Array) -> Iterator[tuple[slice, Block]]:
-    for first in range(0, len(column), BLOCK_ROWS):
-        part = column.slice(first, BLOCK_ROWS)
-        yield slice(first, first + len(part)), _block_of(part)
+    hashes: npt.NDArray[Hash] = np.append(distinct, np.array([null], dtype))[indices.to_numpy()]
+    return hashes
 
 
 def _block_of(part: pa.Array) -> Block:
-    kind = part.type
-    if pa.types.is_binary(kind) or pa.types.is_string(kind):
-        offset_type: type[np.signedinteger[Any]] = np.int32
-    elif pa.types.is_large_binary(kind) or pa.types.is_large_string(kind):
-        offset_type = np.int64
-    else:
-        return _block_of(_as_binary(part))
-    _, offsets_buffer, values_buffer = part.buffers()
-    offsets = np.frombuffer(offsets_buffer, offset_type)[part.offset : part.offset + len(part) + 1]
+    if not _has_bytes(part.type):
+        part = _as_binary(part)
+    values_buffer = part.buffers()[-1]
     if values_buffer is None or not values_buffer.size:
         values = np.zeros(0, np.uint8)
     else:
         values = np.frombuffer(values_buffer, np.uint8)
     nulls = part.is_null().to_numpy(zero_copy_only=False) if part.null_count else None
-    return Block(values, offsets.astype(np.int64), nulls)
+    return Block(values, _offsets_of(part), nulls)
+
+
+def _has_bytes(kind: pa.DataType) -> bool:
+    is_any = (
+        pa.types.is_binary,
+        pa.types.is_string,
+        pa.types.is_large_binary,
+        pa.types.is_large_string,
+        pa.types.is_fixed_size_binary,
+    )
+    return any(is_kind(kind) for is_kind in is_any)
+
+
+def _offsets_of(part: pa.Array) -> npt.NDArray[np.int64]:
+    first, count = part.offset, len(part) + 1
+    if pa.types.is_fixed_size_binary(part.type):
+        return np.arange(first, first + count, dtype=np.int64) * int(part.type.byte_width)
+    wide = pa.types.is_large_binary(part.type) or pa.types.is_large_string(part.type)
+    kind = np.dtype(np.int64 if wide else np.int32)
+    offsets = np.frombuffer(part.buffers()[1], kind, count, first * kind.itemsize)
+    return offsets.astype(np.int64)
 
 
 def _as_binary(part: pa.Array) -> pa.Array:
-    """Fixed-size values, views and columns of nothing but nulls; Arrow refuses the rest."""
+    """Views, and columns of nothing but nulls. Arrow refuses to cast what is no bytes."""
     try:
         return part.cast(pa.large_binary())
     except pa.ArrowNotImplementedError as error:

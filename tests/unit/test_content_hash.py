@@ -79,20 +79,33 @@ def columns_of(batch: list[Record], kind: pa.DataType | None = None) -> tuple[pa
 
 
 def hashes_of(batch: list[Record]) -> list[int]:
-    return record_hashes(*columns_of(batch)).tolist()
+    hashes: list[int] = record_hashes(*columns_of(batch)).tolist()
+    return hashes
 
 
 def sum_of(batch: list[Record]) -> int:
     return content_sum(*columns_of(batch))
 
 
-GOLDEN: list[tuple[Bytes, Bytes, int]] = []
+# Stored on disk: never mend these numbers, make a new version.
+GOLDEN: list[tuple[Bytes, Bytes, int]] = [
+    (None, None, 0xEED2B999ED9A31BD),
+    (b"", b"", 0xFD4F9689D69E10C1),
+    (None, b"", 0x55A70D375BCDB943),
+    (b"", None, 0xC84021A2539B9FEF),
+    (b"k", b"v", 0x4144E94D7E9FF7E5),
+    (b"order-42", b'{"id":42}', 0x1F02B2987720AC70),
+    (bytes(8), bytes(63), 0x9185CCB305431733),
+    (bytes(range(64)), bytes(range(65)), 0x90235E134CB2BF9A),
+    (b"\xff" * 100, bytes(range(256)) * 20, 0xBD8CA4DE347F0D3C),
+    ("ключ".encode(), "значение".encode(), 0xF2E145B8BCFE7A0D),
+]
 
 
 def test_the_stored_numbers_never_change() -> None:
     assert CONTENT_HASH_VERSION == 1
     assert hashes_of([(key, value) for key, value, _ in GOLDEN]) == [want for *_, want in GOLDEN]
-    assert sum_of([(key, value) for key, value, _ in GOLDEN]) == 0
+    assert sum_of([(key, value) for key, value, _ in GOLDEN]) == 0x3C683040ACD59E1B
 
 
 @steady
@@ -120,7 +133,9 @@ def test_long_batches_and_long_values_hash_as_their_records_do_one_by_one() -> N
     lengths = rng.integers(0, 200, 5000)
     lengths[::400] = rng.integers(4000, 9000, len(lengths[::400]))
     lengths[-1] = 300_000  # more chunks than are folded at a time
-    batch: list[Record] = [(rng.bytes(i % 40), rng.bytes(n)) for i, n in enumerate(lengths.tolist())]
+    batch: list[Record] = [
+        (rng.bytes(i % 40), rng.bytes(n)) for i, n in enumerate(lengths.tolist())
+    ]
     batch[2048:2050] = [(None, b""), (b"", None)]
     assert hashes_of(batch) == [scalar_record(*record) for record in batch]
 
@@ -232,8 +247,9 @@ def fixed_size(rows: npt.NDArray[np.uint8]) -> pa.Array:
 def test_a_million_records_of_a_pattern_do_not_collide(pattern: Callable[[], pa.Array]) -> None:
     column = pattern()
     nothing = pa.nulls(MANY, pa.binary())
-    in_either = record_hashes(column, nothing), record_hashes(nothing, column)
-    assert len(np.unique(np.concatenate(in_either))) == 2 * MANY
+    hashes = np.concatenate([record_hashes(column, nothing), record_hashes(nothing, column)])
+    hashes.sort()
+    assert np.all(hashes[1:] > hashes[:-1])
 
 
 def test_what_follows_the_buffer_is_not_read() -> None:

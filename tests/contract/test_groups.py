@@ -1,0 +1,141 @@
+"""Consumer groups, on every form of a log."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from duolog.errors import (
+    AckBeyondHead,
+    InvalidName,
+    InvalidRequest,
+    PositionChanged,
+    UnknownGroup,
+    UnknownPartition,
+    UnknownTopic,
+)
+from duolog.log.access import LogAccess
+from duolog.log.model import GroupPosition, Record, Side, TopicSettings
+from tests.contract.conftest import EmbeddedForm
+
+
+@pytest.fixture
+def filled(form: EmbeddedForm) -> LogAccess:
+    log = form.open()
+    log.create_topic("orders", TopicSettings(partitions=2))
+    log.publish("orders", [Record(b"%d" % n, partition=n % 2) for n in range(20)])
+    return log
+
+
+def test_an_ack_is_inclusive_and_monotone(filled: LogAccess) -> None:
+    assert filled.group_position("billing", "orders", 0) is None
+    assert filled.ack("billing", "orders", 4, 0).position == 5
+    assert filled.ack("billing", "orders", 4, 0).upto_offset == 4
+    assert filled.ack("billing", "orders", 2, 0).position == 5
+    assert filled.ack("billing", "orders", 9, 0).position == 10
+    assert filled.group_position("billing", "orders", 1) is None
+
+
+def test_who_moved_it_and_when_survives(form: EmbeddedForm, filled: LogAccess) -> None:
+    at = form.clock.at_ms
+    filled.ack("billing", "orders", 4, 0, side=Side.KAFKA)
+    form.clock.advance(seconds=1)
+    filled.ack("billing", "orders", 3, 0)
+    expected = GroupPosition("billing", "orders", 0, 5, 1, at, Side.KAFKA)
+    assert filled.group_position("billing", "orders", 0) == expected
+    assert form.restart().group_position("billing", "orders", 0) == expected
+    assert form.restart().ack("billing", "orders", 5, 0) == GroupPosition(
+        "billing", "orders", 0, 6, 2, at + 1000, Side.NATIVE
+    )
+
+
+@pytest.mark.parametrize("upto", [10, 11, 10**18])
+def test_an_ack_beyond_the_head_is_refused(filled: LogAccess, upto: int) -> None:
+    with pytest.raises(AckBeyondHead):
+        filled.ack("billing", "orders", upto, 0)
+    with pytest.raises(AckBeyondHead):
+        filled.seek("billing", "orders", 0, upto + 1)
+    assert filled.group_positions() == ()
+
+
+def test_acks_that_make_no_sense(filled: LogAccess) -> None:
+    for upto in (-1, True, 1.5, None, "3"):
+        with pytest.raises(InvalidRequest):
+            filled.ack("billing", "orders", upto, 0)  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequest, match="2 partitions"):
+        filled.ack("billing", "orders", 1)
+    with pytest.raises(UnknownPartition):
+        filled.ack("billing", "orders", 1, 2)
+    with pytest.raises(UnknownTopic):
+        filled.ack("billing", "nope", 1, 0)
+    for group in ("", "a\nb", "x" * 256, None):
+        with pytest.raises(InvalidName):
+            filled.ack(group, "orders", 1, 0)  # type: ignore[arg-type]
+
+
+def test_a_topic_with_one_partition_needs_none_named(log: LogAccess) -> None:
+    log.create_topic("single")
+    log.publish("single", Record(b"a"))
+    assert log.ack("billing", "single", 0).partition == 0
+
+
+def test_a_reset_goes_anywhere(filled: LogAccess) -> None:
+    filled.ack("billing", "orders", 9, 0)
+    for position in (0, 7, 10):
+        moved = filled.seek("billing", "orders", 0, position)
+        assert moved.position == position
+    assert moved.version == 4
+    with pytest.raises(InvalidRequest):
+        filled.seek("billing", "orders", 0, -1)
+
+
+def test_compare_and_set(filled: LogAccess) -> None:
+    assert filled.seek("billing", "orders", 0, 3, expected_version=0).version == 1
+    with pytest.raises(PositionChanged):
+        filled.seek("billing", "orders", 0, 4, expected_version=0)
+    assert filled.seek("billing", "orders", 0, 4, expected_version=1).version == 2
+
+
+def test_of_many_that_compare_and_set_one_wins(filled: LogAccess) -> None:
+    def move(to: int) -> bool:
+        try:
+            filled.seek("billing", "orders", 0, to, expected_version=0)
+        except PositionChanged:
+            return False
+        return True
+
+    with ThreadPoolExecutor(10) as pool:
+        assert sum(pool.map(move, range(10))) == 1
+
+
+def test_acks_at_once_leave_the_highest(filled: LogAccess) -> None:
+    with ThreadPoolExecutor(10) as pool:
+        list(pool.map(lambda upto: filled.ack("billing", "orders", upto, 0), range(10)))
+    position = filled.group_position("billing", "orders", 0)
+    assert position is not None
+    assert position.position == 10
+
+
+def test_groups_are_apart_listed_and_deleted(form: EmbeddedForm, filled: LogAccess) -> None:
+    filled.create_topic("other")
+    filled.publish("other", Record(b"a"))
+    filled.ack("billing", "orders", 4, 0)
+    filled.ack("billing", "orders", 2, 1)
+    filled.ack("billing", "other", 0)
+    filled.ack("näme", "orders", 0, 0)
+
+    def listed(**which: str) -> list[tuple[str, str, int, int]]:
+        found = form.restart().group_positions(which.get("group"), which.get("topic"))
+        return [(p.group, p.topic, p.partition, p.position) for p in found]
+
+    assert listed(group="billing") == [
+        ("billing", "orders", 0, 5), ("billing", "orders", 1, 3), ("billing", "other", 0, 1),
+    ]  # fmt: skip
+    assert listed(topic="other") == [("billing", "other", 0, 1)]
+    log = form.restart()
+    assert log.delete_group("billing", "other") == 1
+    assert log.delete_group("billing") == 2
+    with pytest.raises(UnknownGroup):
+        log.delete_group("billing")
+    assert listed() == [("näme", "orders", 0, 1)]

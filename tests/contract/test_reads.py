@@ -1,0 +1,215 @@
+"""Reading by offset and by time, on every form of a log."""
+
+from __future__ import annotations
+
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from duolog.errors import InvalidRequest, OffsetOutOfRange, UnknownPartition
+from duolog.log.access import LogAccess
+from duolog.log.fetched import FETCHED_SCHEMA
+from duolog.log.model import (
+    AtOffset,
+    AtTimestamp,
+    Earliest,
+    Latest,
+    Record,
+    Retention,
+    Start,
+    TopicSettings,
+)
+from tests.contract.conftest import EmbeddedForm
+from tests.support.records import STREAM, part_of
+
+FEW = [b"%03d" % n for n in range(100)]
+
+
+@pytest.fixture
+def filled(form: EmbeddedForm) -> LogAccess:
+    """100 records of three bytes in small batches, 1 s apart."""
+    log = form.open()
+    topic = log.create_topic("orders")
+    times = [n * 1000 for n in range(100)]
+    for epoch in range(10):
+        at = slice(epoch * 10, epoch * 10 + 10)
+        log.append(STREAM, epoch, [part_of(topic, {0: FEW[at]}, ts_ms=times[at])])
+    return log
+
+
+def test_every_offset_can_be_read_from(filled: LogAccess) -> None:
+    for offset in range(100):
+        fetched = filled.fetch("orders", 0, offset)
+        assert [r.value for r in fetched] == FEW[offset:]
+        assert [r.offset for r in fetched] == list(range(offset, 100))
+        assert (fetched.next_offset, fetched.earliest, fetched.latest) == (100, 0, 100)
+        assert not fetched.has_more
+
+
+def test_the_end_is_a_place_to_read_from(filled: LogAccess) -> None:
+    fetched = filled.fetch("orders", 0, 100)
+    assert (fetched.count, fetched.next_offset, fetched.has_more) == (0, 100, False)
+    assert fetched.table().num_rows == 0
+
+
+def test_arrow_is_what_is_read(filled: LogAccess) -> None:
+    table = filled.fetch("orders", 0, 5, max_records=20).table()
+    assert table.schema == FETCHED_SCHEMA
+    assert table.column("offset").to_pylist() == list(range(5, 25))
+    assert table.column("value").to_pylist() == FEW[5:25]
+
+
+@pytest.mark.parametrize("limit", [1, 7, 10, 11, 99, 100, 1000])
+def test_limit_by_records(filled: LogAccess, limit: int) -> None:
+    fetched = filled.fetch("orders", 0, 0, max_records=limit)
+    assert fetched.count == fetched.next_offset == min(limit, 100)
+    assert fetched.has_more == (limit < 100)
+
+
+@pytest.mark.parametrize(("limit", "count"), [(1, 1), (3, 1), (5, 1), (6, 2), (30, 10), (32, 10)])
+def test_limit_by_bytes_gives_at_least_one(filled: LogAccess, limit: int, count: int) -> None:
+    assert filled.fetch("orders", 0, 0, max_bytes=limit).count == count
+
+
+def test_a_record_larger_than_the_limit_is_given_alone(log: LogAccess) -> None:
+    log.create_topic("orders")
+    log.publish("orders", [Record(b"x" * 5000), Record(b"y" * 5000)])
+    fetched = log.fetch("orders", 0, 0, max_bytes=10)
+    assert (fetched.count, fetched.next_offset) == (1, 1)
+
+
+@pytest.mark.parametrize("offset", [-1, 101, 10**18])
+def test_an_offset_out_of_range_names_both_ends(filled: LogAccess, offset: int) -> None:
+    with pytest.raises(OffsetOutOfRange) as caught:
+        filled.fetch("orders", 0, offset)
+    assert (caught.value.earliest, caught.value.latest) == (0, 100)
+    with pytest.raises(OffsetOutOfRange):
+        filled.resolve("orders", 0, AtOffset(offset))
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, None])
+def test_limits_are_numbers(filled: LogAccess, value: int) -> None:
+    with pytest.raises(InvalidRequest):
+        filled.fetch("orders", 0, 0, max_records=value)
+    with pytest.raises(InvalidRequest):
+        filled.fetch("orders", 0, 0, max_bytes=value)
+
+
+def test_partitions_that_are_not_there(filled: LogAccess) -> None:
+    for partition in (-1, 1, None):
+        with pytest.raises(UnknownPartition):
+            filled.fetch("orders", partition, 0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("start", "offset"),
+    [
+        (Earliest(), 0),
+        (Latest(), 100),
+        (AtOffset(42), 42),
+        (AtTimestamp(-5), 0),
+        (AtTimestamp(0), 0),
+        (AtTimestamp(1), 1),
+        (AtTimestamp(9000), 9),
+        (AtTimestamp(9001), 10),
+        (AtTimestamp(99_000), 99),
+        (AtTimestamp(99_001), 100),
+        (AtTimestamp(10**15), 100),
+    ],
+)
+def test_where_a_read_starts(filled: LogAccess, start: Start, offset: int) -> None:
+    assert filled.resolve("orders", 0, start) == offset
+
+
+def test_a_seek_by_time_skips_no_earlier_match(form: EmbeddedForm) -> None:
+    log = form.open()
+    topic = log.create_topic("orders")
+    chance = random.Random(11)
+    times = [chance.randrange(1000) for _ in range(300)]
+    for epoch in range(30):
+        at = slice(epoch * 10, epoch * 10 + 10)
+        content = [b"%d" % n for n in times[at]]
+        log.append(STREAM, epoch, [part_of(topic, {0: content}, ts_ms=times[at])])
+    log = form.restart()
+    for ts_ms in range(-1, 1002, 7):
+        expected = next((n for n, time in enumerate(times) if time >= ts_ms), 300)
+        assert log.resolve("orders", 0, AtTimestamp(ts_ms)) == expected
+
+
+def test_reading_after_retention(filled: LogAccess) -> None:
+    filled.set_retention("orders", Retention(max_bytes=1))
+    filled.publish("orders", Record(b"kept"))
+    filled.enforce_retention()
+    (offsets,) = filled.offsets("orders")
+    with pytest.raises(OffsetOutOfRange):
+        filled.fetch("orders", 0, 0)
+    assert filled.resolve("orders", 0, Earliest()) == offsets.start == 101
+    assert filled.resolve("orders", 0, AtTimestamp(0)) == 101
+
+
+def test_the_cache_answers_what_was_read_before(form: EmbeddedForm) -> None:
+    log = form.open()
+    topic = log.create_topic("orders")
+    log.append(STREAM, 0, [part_of(topic, {0: FEW})])
+    for _ in range(3):
+        assert log.fetch("orders", 0, 50).count == 50
+    stats = log.stats()
+    assert (stats.cache_misses, stats.cache_hits) == (1, 2)
+    form.configure(cache_bytes=0)
+    log = form.restart()
+    for _ in range(3):
+        assert log.fetch("orders", 0, 50).count == 50
+    assert log.stats().cache_hits == 0
+
+
+def test_an_append_wakes_who_waits_for_it(log: LogAccess) -> None:
+    log.create_topic("orders", TopicSettings(partitions=2))
+    log.create_topic("other")
+    waiting = threading.Barrier(2)
+
+    def wait() -> bool:
+        waiting.wait(10)
+        return log.wait_for_append({("orders", 0): 0, ("orders", 1): 0}, timeout_seconds=30)
+
+    with ThreadPoolExecutor(1) as pool:
+        woken = pool.submit(wait)
+        waiting.wait(10)
+        log.publish("other", Record(b"not for you"))
+        log.publish("orders", Record(b"for you", partition=1))
+        assert woken.result(30)
+
+
+def test_waiting_ends_at_once_or_in_time(log: LogAccess) -> None:
+    log.create_topic("orders")
+    assert not log.wait_for_append({("orders", 0): 0}, timeout_seconds=0)
+    assert not log.wait_for_append({("orders", 0): 0}, timeout_seconds=0.01)
+    log.publish("orders", Record(b"a"))
+    assert log.wait_for_append({("orders", 0): 0}, timeout_seconds=0)
+    assert not log.wait_for_append({("orders", 0): 1}, timeout_seconds=0)
+
+
+def test_readers_and_writers_at_once_see_only_whole_prefixes(log: LogAccess) -> None:
+    log.create_topic("orders")
+    done = threading.Event()
+
+    def read() -> int:
+        at = 0
+        while not (done.is_set() and at == 400):
+            for record in log.fetch("orders", 0, at):
+                assert record.offset == at
+                at += 1
+            log.wait_for_append({("orders", 0): at}, timeout_seconds=0.05)
+        return at
+
+    with ThreadPoolExecutor(8) as pool:
+        readers = [pool.submit(read) for _ in range(4)]
+        writers = [
+            pool.submit(lambda: [log.publish("orders", Record(b"v")) for _ in range(100)])
+            for _ in range(4)
+        ]
+        for writer in writers:
+            writer.result(60)
+        done.set()
+        assert [reader.result(60) for reader in readers] == [400] * 4

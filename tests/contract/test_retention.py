@@ -1,0 +1,103 @@
+"""Retention by age and by bytes, on every form of a log."""
+
+from __future__ import annotations
+
+import pytest
+
+from duolog.log.access import LogAccess
+from duolog.log.model import Record, Retention, Swept, TopicSettings
+from tests.contract.conftest import EmbeddedForm
+from tests.contract.test_publishing import values
+from tests.support.records import STREAM, part_of
+
+
+@pytest.fixture
+def filled(form: EmbeddedForm) -> LogAccess:
+    """Ten batches of ten records, a minute apart, the last one now."""
+    log = form.open()
+    topic = log.create_topic("orders")
+    for epoch in range(10):
+        form.clock.advance(seconds=60)
+        content = [b"%d" % (epoch * 10 + n) for n in range(10)]
+        log.append(STREAM, epoch, [part_of(topic, {0: content}, ts_ms=form.clock.at_ms)])
+    return log
+
+
+def test_nothing_is_removed_without_a_limit(filled: LogAccess) -> None:
+    run = filled.enforce_retention()
+    assert (run.by_topic, run.total, run.cancelled) == ({}, Swept(), False)
+    assert len(values(filled, "orders")) == 100
+
+
+@pytest.mark.parametrize(
+    ("seconds", "kept"), [(10_000, 100), (540, 100), (539, 90), (61, 20), (1, 10)]
+)
+def test_by_age(filled: LogAccess, form: EmbeddedForm, seconds: float, kept: int) -> None:
+    filled.set_retention("orders", Retention(seconds=seconds))
+    (before,) = filled.offsets("orders")
+    run = filled.enforce_retention("orders")
+    (after,) = filled.offsets("orders")
+    assert run.total.messages_deleted == 100 - kept == after.start
+    assert run.total.bytes_freed == before.bytes - after.bytes
+    assert after.next_offset == 100
+    assert values(filled, "orders") == [b"%d" % n for n in range(100 - kept, 100)]
+    assert form.restart().offsets("orders") == (after,)
+
+
+def test_by_bytes(filled: LogAccess) -> None:
+    (before,) = filled.offsets("orders")
+    for limit, deleted in ((before.bytes, 0), (before.bytes - 1, 10), (before.bytes // 3, 60)):
+        filled.set_retention("orders", Retention(max_bytes=limit))
+        assert filled.enforce_retention().total.messages_deleted == deleted
+        (after,) = filled.offsets("orders")
+        assert after.bytes <= limit
+    filled.set_retention("orders", Retention(max_bytes=1))
+    assert filled.enforce_retention().total.messages_deleted == 30
+
+
+def test_what_came_late_is_as_old_as_it_says_only_behind_older_ones(
+    form: EmbeddedForm, filled: LogAccess
+) -> None:
+    # A late record with an old timestamp does not go before the young ones it lies behind.
+    filled.publish("orders", Record(b"late", ts_ms=0))
+    filled.set_retention("orders", Retention(seconds=61))
+    filled.enforce_retention()
+    assert values(filled, "orders")[-1] == b"late"
+
+
+def test_a_partition_emptied_by_retention_counts_on(form: EmbeddedForm, filled: LogAccess) -> None:
+    filled.ack("billing", "orders", 55)
+    filled.set_retention("orders", Retention(seconds=1))
+    form.clock.advance(seconds=3600)
+    assert filled.enforce_retention().by_topic["orders"].messages_deleted == 100
+    log = form.restart()
+    (offsets,) = log.offsets("orders")
+    assert (offsets.start, offsets.next_offset, offsets.bytes, offsets.last_offset) == (
+        100, 100, 0, None,
+    )  # fmt: skip
+    position = log.group_position("billing", "orders", 0)
+    assert position is not None
+    assert position.position == 56
+    assert log.publish("orders", Record(b"next"))[0].offset == 100
+
+
+def test_it_can_be_cancelled(form: EmbeddedForm) -> None:
+    log = form.open()
+    log.create_topic("orders", TopicSettings(partitions=4, retention=Retention(seconds=1)))
+    log.publish("orders", [Record(b"v", partition=n) for n in range(4)])
+    form.clock.advance(seconds=60)
+    asked = iter([False, False, True])
+    run = log.enforce_retention(cancelled=lambda: next(asked))
+    assert run.cancelled
+    assert run.total.messages_deleted == 1
+    assert sum(o.start for o in log.offsets("orders")) == 1
+    assert log.enforce_retention().total.messages_deleted == 3
+
+
+def test_limits_apply_to_their_topic_alone(filled: LogAccess, form: EmbeddedForm) -> None:
+    filled.create_topic("other", TopicSettings(retention=Retention(seconds=1)))
+    filled.publish("other", Record(b"old"))
+    form.clock.advance(seconds=60)
+    assert filled.enforce_retention().by_topic["other"].messages_deleted == 1
+    assert len(values(filled, "orders")) == 100
+    assert filled.set_retention("other", Retention()).retention == Retention()

@@ -148,11 +148,12 @@ class Committer:
     def _commit_round(self, jobs: list[Job]) -> list[Job]:
         """Commit as many of these jobs as fit into one round; the others are returned."""
         error: BaseException | None = None
+        taken, rest = jobs, []
         for _ in range(_TRIES):
-            taken, rest, round_ = self._prepare(jobs)
             try:
+                self._state.ensure_writable()
+                taken, rest, round_ = self._prepare(jobs)
                 if taken:
-                    self._state.ensure_writable()
                     round_.write()
                     round_.publish()
                 error = None

@@ -52,8 +52,10 @@ _MAX_DIGITS = 38
 def call(reader: Reader, word: Word, expression: Expression) -> Node:
     """The call of the function `word`; the reader stands at the opening parenthesis."""
     match word.text.lower():
-        case "cast" | "try_cast" as name:
-            return _cast(reader, word, expression, or_null=name == "try_cast")
+        case "cast":
+            return _cast(reader, word, expression, or_null=False)
+        case "try_cast":
+            return _cast(reader, word, expression, or_null=True)
         case "extract":
             return _extract(reader, word, expression)
         case "position":
@@ -63,7 +65,7 @@ def call(reader: Reader, word: Word, expression: Expression) -> Node:
         case lower:
             name = _ALIASES.get(lower, lower)
     if name not in FUNCTIONS:
-        reader.fail(word, refused.reason(word.text, _CALLABLE))
+        raise reader.error(word, refused.reason(word.text, _CALLABLE))
     reader.expect("(")
     arguments = _arguments(reader, expression)
     if name == "substr" and len(arguments) == 1:
@@ -75,9 +77,9 @@ def call(reader: Reader, word: Word, expression: Expression) -> Node:
 def typed_text(reader: Reader, word: Word) -> Node:
     """DATE '…' or TIMESTAMP '…'."""
     if word.keyword == "INTERVAL":
-        reader.fail(word, "Intervals are not supported: compare with a date or a timestamp.")
+        raise reader.error(word, "Intervals are not supported: compare with a date or a timestamp.")
     if word.keyword not in ("DATE", "TIMESTAMP"):
-        reader.fail(
+        raise reader.error(
             word, f"{shown(word)} before a text has no meaning here; DATE and TIMESTAMP have."
         )
     text = reader.take()
@@ -91,20 +93,24 @@ def type_name(reader: Reader) -> TypeName:
     word = reader.take()
     known = _TYPES.get(word.keyword)
     if known is None:
-        reader.fail(word, f"No type to cast to: {shown(word)}. There is: {', '.join(_TYPES)}.")
+        raise reader.error(
+            word, f"No type to cast to: {shown(word)}. There is: {', '.join(_TYPES)}."
+        )
     if word.keyword == "DOUBLE":
         reader.accept("PRECISION")
     if known == "decimal":
         return _decimal(reader, word)
     if reader.next.keyword == "(":
         hint = "LEFT(…, n) cuts a text" if known == "varchar" else "leave the digits out"
-        reader.fail(reader.next, f"{shown(word)} takes no length or precision here: {hint}.")
+        raise reader.error(reader.next, f"{shown(word)} takes no length or precision here: {hint}.")
     return TypeName(known)
 
 
 def _decimal(reader: Reader, word: Word) -> TypeName:
     if not reader.accept("("):
-        reader.fail(word, "Engines differ in what a bare DECIMAL is: write DECIMAL(digits, places).")
+        raise reader.error(
+            word, "Engines differ in what a bare DECIMAL is: write DECIMAL(digits, places)."
+        )
     precision = _digits(reader, 1, _MAX_DIGITS)
     scale = _digits(reader, 0, precision) if reader.accept(",") else 0
     reader.expect(")")
@@ -114,7 +120,9 @@ def _decimal(reader: Reader, word: Word) -> TypeName:
 def _digits(reader: Reader, least: int, most: int) -> int:
     word = reader.take()
     if not (word.kind == "number" and word.text.isdigit() and least <= int(word.text) <= most):
-        reader.fail(word, f"Expected a number from {least} to {most} here, found {shown(word)}.")
+        raise reader.error(
+            word, f"Expected a number from {least} to {most} here, found {shown(word)}."
+        )
     return int(word.text)
 
 
@@ -131,7 +139,9 @@ def _extract(reader: Reader, word: Word, expression: Expression) -> Node:
     reader.expect("(")
     unit = reader.take()
     if unit.keyword.lower() not in EXTRACTED:
-        reader.fail(unit, f"Expected one of {', '.join(EXTRACTED)} here, found {shown(unit)}.")
+        raise reader.error(
+            unit, f"Expected one of {', '.join(EXTRACTED)} here, found {shown(unit)}."
+        )
     reader.expect("FROM")
     operand = expression(Level.OR)
     reader.expect(")")
@@ -183,5 +193,5 @@ def _called(reader: Reader, word: Word, name: str, arguments: tuple[Node, ...]) 
     least, most = _ARGUMENTS[name]
     if not least <= len(arguments) <= most:
         wanted = f"{least}" if least == most else f"{least} or {most}" if most < _MANY else "some"
-        reader.fail(word, f"{shown(word)} takes {wanted} arguments, not {len(arguments)}.")
+        raise reader.error(word, f"{shown(word)} takes {wanted} arguments, not {len(arguments)}.")
     return reader.place(Call(cast("FunctionName", name), arguments), word)

@@ -35,13 +35,20 @@ from duolog.log.routing.filter.tree import (
     Test,
     When,
 )
+from duolog.log.routing.filter.words import RESERVED
 
 if TYPE_CHECKING:
     from duolog.log.routing.filter.words import Word
 
 
 _COMPARISONS: dict[str, ComparisonOp] = {
-    **{"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+    "=": "=",
+    "<>": "<>",
+    "!=": "<>",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
 }
 _LEVELS = {
     "OR": Level.OR,
@@ -54,18 +61,18 @@ _LEVELS = {
 }
 _CONSTANTS = {"NULL": None, "TRUE": True, "FALSE": False}
 _QUERIES = frozenset(("SELECT", "WITH", "EXISTS"))
-_RESERVED = frozenset(_LEVELS) | frozenset(("WHEN", "THEN", "ELSE", "END", "AS", "FROM", "WHERE"))
-_RESERVED |= {"DISTINCT", "ESCAPE"}
 _MAX_INTEGER_DIGITS = 38  # beyond 64 bits an integer is a decimal without places
 
 
 def parse(reader: Reader) -> Node:
     """The tree of the whole text."""
-    if reader.next.kind == "end":
-        reader.fail(reader.next, "The filter is empty: leave it out, or say what to keep.")
+    first = reader.next
+    if first.kind == "end":
+        raise reader.error(first, "The filter is empty: leave it out, or say what to keep.")
     node = _Grammar(reader).expression()
-    if reader.next.kind != "end":
-        reader.fail(reader.next, f"{shown(reader.next)} has no place here.")
+    last = reader.next
+    if last.kind != "end":
+        raise reader.error(last, f"{shown(last)} has no place here.")
     return node
 
 
@@ -78,14 +85,14 @@ class _Grammar:
         """What follows, up to a word that holds less tightly than `level`."""
         self._nested += 1
         if self._nested > MAX_DEPTH:
-            self.reader.too_deep(self.reader.next)
+            raise self.reader.too_deep(self.reader.next)
         node = self._start(level)
         held = self._level()
         while held and held >= level:
             node = self._continue(node, held)
             last, held = held, self._level()
             if held == last == Level.COMPARISON:
-                self.reader.fail(
+                raise self.reader.error(
                     self.reader.next, "Put one of these two comparisons into parentheses."
                 )
         self._nested -= 1
@@ -99,7 +106,7 @@ class _Grammar:
         match word.kind, word.keyword:
             case _, "NOT":
                 if level > Level.NOT:
-                    self.reader.fail(word, "Put NOT and what it negates into parentheses.")
+                    raise self.reader.error(word, "Put NOT and what it negates into parentheses.")
                 return self.reader.place(Not(self.expression(Level.NOT)), word)
             case _, "-":
                 if self.reader.next.kind == "number":
@@ -108,18 +115,20 @@ class _Grammar:
             case _, "(":
                 node = self.expression()
                 if self.reader.next.keyword == ",":
-                    self.reader.fail(self.reader.next, "Rows of several values cannot be compared.")
+                    raise self.reader.error(
+                        self.reader.next, "Rows of several values cannot be compared."
+                    )
                 self.reader.expect(")")
                 return node
             case _, "*":
-                self.reader.fail(word, "`*` stands for no value: name a column.")
+                raise self.reader.error(word, "`*` stands for no value: name a column.")
             case "number", _:
                 return self._number(word, word)
             case "text", _:
                 return self.reader.place(Constant(word.text), word)
             case "name" | "quoted", _:
                 return self._name(word)
-        self.reader.fail(word, f"Expected a value here, found {shown(word)}.")
+        raise self.reader.error(word, f"Expected a value here, found {shown(word)}.")
 
     def _continue(self, left: Node, level: Level) -> Node:
         word = self.reader.take()
@@ -144,7 +153,9 @@ class _Grammar:
             case "NOT":
                 inner = reader.next
                 if inner.keyword not in ("IN", "LIKE", "ILIKE", "BETWEEN"):
-                    reader.fail(inner, f"Expected IN, LIKE or BETWEEN here, found {shown(inner)}.")
+                    raise reader.error(
+                        inner, f"Expected IN, LIKE or BETWEEN here, found {shown(inner)}."
+                    )
                 return reader.place(Not(self._comparison(left, reader.take())), word)
             case "IN":
                 return reader.place(In(left, self._options()), word)
@@ -164,7 +175,7 @@ class _Grammar:
     def _options(self) -> tuple[Node, ...]:
         self.reader.expect("(")
         if self.reader.next.keyword == ")":
-            self.reader.fail(self.reader.next, "IN needs at least one value.")
+            raise self.reader.error(self.reader.next, "IN needs at least one value.")
         options = tuple(self.expression() for _ in self.reader.commas())
         self.reader.expect(")")
         return options
@@ -174,7 +185,7 @@ class _Grammar:
             return None
         word = self.reader.take()
         if word.kind != "text" or len(word.text) != 1:
-            self.reader.fail(word, "ESCAPE needs one character in quotes.")
+            raise self.reader.error(word, "ESCAPE needs one character in quotes.")
         return word.text
 
     def _is(self, left: Node, word: Word) -> Node:
@@ -185,7 +196,7 @@ class _Grammar:
             op: ComparisonOp = "IS NOT DISTINCT FROM" if negated else "IS DISTINCT FROM"
             return self.reader.place(Comparison(op, left, self.expression(Level.SUM)), word)
         if test.keyword not in _CONSTANTS:
-            self.reader.fail(
+            raise self.reader.error(
                 test, f"Expected NULL, TRUE, FALSE or DISTINCT FROM here, found {shown(test)}."
             )
         node = self.reader.place(Is(left, cast("Test", test.keyword)), word)
@@ -195,11 +206,11 @@ class _Grammar:
         sign = -1 if start is not word else 1
         if word.text.isdigit():
             if len(word.text.lstrip("0")) > _MAX_INTEGER_DIGITS:
-                self.reader.fail(word, f"An integer may have {_MAX_INTEGER_DIGITS} digits.")
+                raise self.reader.error(word, f"An integer may have {_MAX_INTEGER_DIGITS} digits.")
             return self.reader.place(Constant(sign * int(word.text)), start)
         number = float(word.text)
         if number == float("inf"):
-            self.reader.fail(word, "This number is too large for a double.")
+            raise self.reader.error(word, "This number is too large for a double.")
         return self.reader.place(Constant(sign * number), start)
 
     def _name(self, word: Word) -> Node:
@@ -209,15 +220,15 @@ class _Grammar:
         if word.keyword == "CASE":
             return self._case(word)
         if word.keyword in _QUERIES:
-            reader.fail(word, "No subqueries: a filter sees one change at a time.")
-        if word.keyword in _RESERVED:
-            reader.fail(word, f"Expected a value here, found {shown(word)}.")
+            raise reader.error(word, "No subqueries: a filter sees one change at a time.")
+        if word.keyword in RESERVED:
+            raise reader.error(word, f"Expected a value here, found {shown(word)}.")
         if word.kind == "name" and reader.next.kind == "text":
             return typed_text(reader, word)
         if word.kind == "name" and reader.next.keyword == "(":
             return call(reader, word, self.expression)
         if word.keyword.lower() in refused.BARE_CALLS:
-            reader.fail(word, refused.reason(word.text, ()))
+            raise reader.error(word, refused.reason(word.text, ()))
         return self._column(word)
 
     def _column(self, word: Word) -> Node:
@@ -226,7 +237,7 @@ class _Grammar:
         while reader.accept("."):
             part = reader.take()
             if part.kind not in ("name", "quoted"):
-                reader.fail(part, f"Expected a column's name here, found {shown(part)}.")
+                raise reader.error(part, f"Expected a column's name here, found {shown(part)}.")
             path.append(part.text)
         if word.keyword == "OP" and len(path) == 1:
             return reader.place(Operation(), word)
@@ -238,7 +249,7 @@ class _Grammar:
     def _case(self, word: Word) -> Node:
         reader = self.reader
         operand = None if reader.next.keyword == "WHEN" else self.expression()
-        whens = []
+        whens: list[When] = []
         while when := reader.accept("WHEN") if whens else reader.expect("WHEN"):
             condition = self.expression()
             reader.expect("THEN")

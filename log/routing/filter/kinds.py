@@ -86,6 +86,9 @@ def working_type(type_: Type) -> Type:
         return pa.decimal128(20, 0)
     if pa.types.is_integer(type_):
         return INTEGER
+    if pa.types.is_decimal(type_):
+        # Narrow decimals have few kernels, and places before the point none.
+        return decimal(type_.precision - min(type_.scale, 0), max(type_.scale, 0))
     if pa.types.is_float16(type_):
         return FLOAT
     if pa.types.is_date64(type_):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from duolog.errors import InvalidFilter
 from duolog.log.routing.filter.tree import MAX_DEPTH, Node, When, children
@@ -57,7 +57,7 @@ class Reader:
 
     def expect(self, keyword: str) -> Word:
         if self.next.keyword != keyword:
-            self.fail(self.next, f"Expected {keyword} here, found {shown(self.next)}.")
+            raise self.error(self.next, f"Expected {keyword} here, found {shown(self.next)}.")
         return self.take()
 
     def commas(self) -> Iterator[None]:
@@ -66,22 +66,23 @@ class Reader:
         while self.accept(","):
             yield
 
-    def fail(self, word: Word, reason: str) -> NoReturn:
-        raise InvalidFilter(reason, text=self.text, position=word.position)
+    def error(self, word: Word, reason: str) -> InvalidFilter:
+        """A mistake at a word, to be raised."""
+        return InvalidFilter(reason, text=self.text, position=word.position)
 
     def place(self, node: _Placed, word: Word) -> _Placed:
         """Remember that `node` stands at `word`, once what is below it has been placed."""
         height = 1 + max((self._height(child) for child in children(node)), default=0)
         if height > MAX_DEPTH:
-            self.too_deep(word)
+            raise self.too_deep(word)
         self._places[id(node)] = (node, word.position, height)
         return node
 
     def place_of(self, node: Node | When) -> int:
         return self._places[id(node)][1]
 
-    def too_deep(self, word: Word) -> NoReturn:
-        self.fail(
+    def too_deep(self, word: Word) -> InvalidFilter:
+        return self.error(
             word, f"More than {MAX_DEPTH} parts within one another: split the filter into routes."
         )
 

@@ -210,7 +210,8 @@ def from_json(value: object) -> Node:
             f"A stored filter has format {value['v']!r}, this Duolog reads {VERSION}: "
             "use the Duolog that wrote it, or a newer one."
         )
-    return _node(value["filter"], depth=1)
+    node: Node = _node(value["filter"], depth=1)
+    return node
 
 
 def _plain(value: Any) -> object:
@@ -218,7 +219,11 @@ def _plain(value: Any) -> object:
         return [_plain(each) for each in value]
     if isinstance(value, Node | When | TypeName):
         parts = {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
-        return parts if isinstance(value, When | TypeName) else {"node": type(value).__name__.lower(), **parts}
+        return (
+            parts
+            if isinstance(value, When | TypeName)
+            else {"node": type(value).__name__.lower(), **parts}
+        )
     return value
 
 

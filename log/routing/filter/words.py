@@ -12,6 +12,15 @@ MAX_BYTES = 8 * 1024
 
 WordKind = Literal["name", "quoted", "text", "number", "symbol", "end"]
 
+RESERVED = frozenset(
+    (
+        *("AND", "AS", "BETWEEN", "CASE", "DISTINCT", "ELSE", "END", "ESCAPE", "EXISTS", "FALSE"),
+        *("FROM", "ILIKE", "IN", "IS", "LIKE", "NOT", "NULL", "OR", "SELECT", "THEN", "TRUE"),
+        *("WHEN", "WHERE", "WITH"),
+    )
+)
+"""A column of such a name is written in double quotes."""
+
 _LEXEME = re.compile(
     r"""(?P<gap>\s+|--[^\n]*|/\*.*?\*/)
       | (?P<name>[^\W\d]\w*)

@@ -1,0 +1,149 @@
+"""A checked filter as steps to run: each makes one column out of whole columns.
+
+A step's values are an Arrow array with as many values as there are rows, or one Arrow scalar that
+stands for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duolog.log.routing.filter.kinds import Type
+from duolog.log.routing.filter.mistake import Mistake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from duolog.log.routing.filter.tree import Node
+
+Values: TypeAlias = Any
+Array: TypeAlias = Any
+
+
+class Rows:
+    """Some rows. Columns are brought into their working type when first asked for."""
+
+    def __init__(self, count: int, column: Callable[[Any], Array]) -> None:
+        self.count = count
+        self._load = column
+        self._columns: dict[Any, Array] = {}
+
+    def column(self, name: Any) -> Array:
+        if name not in self._columns:
+            self._columns[name] = self._load(name)
+        return self._columns[name]
+
+    def where(self, mask: Array) -> Rows:
+        """Only the rows for which the mask, which has no nulls, is true."""
+        return Rows(mask.true_count, lambda name: self.column(name).filter(mask))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of the filter whose type is known, so that it can be run.
+
+    `may_fail`: its values decide whether it can be calculated, so it is not run on rows that the
+    rest of the filter has already decided.
+    """
+
+    node: Node
+    type: Type
+    run: Callable[[Rows], Values]
+    may_fail: bool = False
+    constant: Values = None  # its only value, as an Arrow scalar
+
+    def whole(self, rows: Rows) -> Array:
+        """Its values as an array, also when they are all the same."""
+        values = self.run(rows)
+        return pa.repeat(values, rows.count) if isinstance(values, pa.Scalar) else values
+
+
+def constant(node: Node, value: Values) -> Step:
+    """A step of one value for all rows."""
+    return Step(node, value.type, lambda _: value, constant=value)
+
+
+def nothing(node: Node, type_: Type) -> Step:
+    """NULL, as a value of this type."""
+    return constant(node, pa.scalar(None, type_))
+
+
+def unknown(node: Node) -> Step:
+    """A step whose type depends on columns that are not known yet; it is never run."""
+    return Step(node, None, lambda _: None)
+
+
+def step(
+    node: Node,
+    type_: Type,
+    parts: Sequence[Step],
+    kernel: Callable[..., Values],
+    *,
+    fails: bool = False,
+    whole: bool = False,
+) -> Step:
+    """The step that gives the parts' values to a kernel; whole: as arrays, never as scalars."""
+
+    def run(rows: Rows) -> Values:
+        values = [part.whole(rows) if whole else part.run(rows) for part in parts]
+        return guarded(node, kernel, *values)
+
+    return Step(node, type_, run, fails or any(part.may_fail for part in parts))
+
+
+def folded(made: Step, *parts: Step) -> Step:
+    """The step as a constant, if its parts are: then its mistakes show before any row comes."""
+    if any(part.constant is None for part in parts):
+        return made
+    return constant(made.node, made.whole(Rows(1, lambda _: None))[0])
+
+
+def guarded(node: Node, kernel: Callable[..., Values], *values: Values) -> Values:
+    """What the kernel makes of the values. What it cannot make anything of is named."""
+    try:
+        return kernel(*values)
+    except Refusal as refusal:
+        raise Mistake(node, str(refusal)) from None
+    except pa.ArrowException as error:
+        raise Mistake(node, f"Cannot be calculated: {error}.") from error
+
+
+class Refusal(Exception):
+    """Raised by a kernel: these values have no result."""
+
+
+def scatter(values: Array, mask: Array) -> Array:
+    """Values for the rows of a mask, put back to their places; NULL in the others."""
+    places = np.cumsum(mask.to_numpy(zero_copy_only=False)) - 1
+    return values.take(pa.array(places, mask=~mask.to_numpy(zero_copy_only=False)))
+
+
+class Pieces:
+    """A column that is made piece by piece, each for the rows that are still open."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.open = rows
+        self._places = np.arange(rows.count)
+        self._done: list[tuple[Array, Array]] = []
+
+    def settle(self, mask: Array, values: Array) -> None:
+        """Give the open rows of the mask their values; the others stay open."""
+        chosen = mask.to_numpy(zero_copy_only=False)
+        self._done.append((self._places[chosen], values))
+        self.open = self.open.where(pc.invert(mask))
+        self._places = self._places[~chosen]
+
+    def settle_rest(self, values: Array) -> None:
+        """Give all rows that are still open their values."""
+        self._done.append((self._places, values))
+
+    def column(self) -> Array:
+        """All rows, in their order. None may be open."""
+        places = np.concatenate([places for places, _ in self._done])
+        values = pa.concat_arrays([values for _, values in self._done])
+        return values.take(pa.array(np.argsort(places)))

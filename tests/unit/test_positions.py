@@ -1,0 +1,55 @@
+"""How group positions move: the whole table."""
+
+from __future__ import annotations
+
+import pytest
+
+from duolog.errors import PositionChanged
+from duolog.log.model import Side
+from duolog.log.positions import (
+    StoredPosition,
+    acknowledged,
+    check_version,
+    moved,
+    pack_position,
+    unpack_position,
+)
+
+AT_5 = StoredPosition(5, 3, 1000, Side.KAFKA)
+
+
+@pytest.mark.parametrize(
+    ("current", "position", "expected"),
+    [
+        (None, 0, StoredPosition(0, 1, 2000, Side.NATIVE)),
+        (None, 7, StoredPosition(7, 1, 2000, Side.NATIVE)),
+        (AT_5, 4, AT_5),
+        (AT_5, 5, AT_5),
+        (AT_5, 6, StoredPosition(6, 4, 2000, Side.NATIVE)),
+    ],
+)
+def test_an_ack_never_moves_back(
+    current: StoredPosition | None, position: int, expected: StoredPosition
+) -> None:
+    assert acknowledged(current, position, 2000, Side.NATIVE) == expected
+
+
+def test_a_move_goes_anywhere_and_counts() -> None:
+    assert moved(AT_5, 0, 2000, Side.NATIVE) == StoredPosition(0, 4, 2000, Side.NATIVE)
+    assert moved(AT_5, 5, 2000, Side.NATIVE).version == 4
+
+
+@pytest.mark.parametrize(("current", "version", "fits"), [
+    (None, 0, True), (None, 1, False), (AT_5, 3, True), (AT_5, 2, False), (AT_5, 0, False),
+])  # fmt: skip
+def test_compare(current: StoredPosition | None, version: int, fits: bool) -> None:
+    if fits:
+        check_version(current, version)
+    else:
+        with pytest.raises(PositionChanged):
+            check_version(current, version)
+
+
+def test_a_position_is_stored_whole_and_version_1_stays_readable() -> None:
+    assert unpack_position(pack_position(AT_5)) == AT_5
+    assert unpack_position(b'{"v":1,"position":5,"version":3,"at":1000,"by":"kafka"}') == AT_5

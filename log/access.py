@@ -111,13 +111,15 @@ class LogAccess(Protocol):
         rows: Any,
         key_columns: Sequence[str],
         *,
+        ts_ms: int | None = None,
         writer: str | None = None,
         sequence: int | None = None,
     ) -> tuple[Placed, ...]:
         """Write rows of a table (dicts or Arrow) to every topic with a route for them.
 
         Sequences count the records that the routes make: the next one is `sequence` plus the
-        number of places returned.
+        number of places returned. Send the same rows in the same groups again, and with the same
+        `ts_ms` (when the change was made), which some envelopes carry in the value.
         """
 
     # -- reading

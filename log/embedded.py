@@ -223,6 +223,7 @@ class EmbeddedLog:
         rows: Any,
         key_columns: Sequence[str],
         *,
+        ts_ms: int | None = None,
         writer: str | None = None,
         sequence: int | None = None,
     ) -> tuple[Placed, ...]:
@@ -233,7 +234,7 @@ class EmbeddedLog:
             op,
             rows,
             key_columns,
-            now_ms=self._state.options.clock.now_ms(),
+            ts_ms=self._state.options.clock.now_ms() if ts_ms is None else ts_ms,
         )
         return self._publisher.publish(targets, writer, sequence)
 

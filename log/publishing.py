@@ -129,7 +129,9 @@ class _Publish(Job):
         for nth, (where, (_, record)) in enumerate(zip(self._places, self._targets, strict=True)):
             sequence = self._sequence + nth
             if self._writer is not None and highest is not None and sequence <= highest:
-                answered = self._answered_before(round_, self._writer, sequence, highest, record)
+                answered = self._answered_before(
+                    round_, self._writer, sequence, highest, self._targets[nth]
+                )
                 if answered is not None:
                     placed.append(answered)
                     continue
@@ -153,18 +155,25 @@ class _Publish(Job):
         self.placed = tuple(placed)
 
     def _answered_before(
-        self, round_: Round, writer: str, sequence: int, highest: int, record: Record
+        self,
+        round_: Round,
+        writer: str,
+        sequence: int,
+        highest: int,
+        target: tuple[Topic, Record],
     ) -> Placed | None:
         """Where a record went that was sent before; None when it was not."""
         stored = round_.stored_publish(writer, sequence)
         if stored is not None:
+            topic, record = target
             published = unpack_published(stored)
-            if published.content != content_of(record):
+            same_topic = published.where.topic_id == topic.id
+            if not same_topic or published.content != content_of(record):
                 raise SequenceContentMismatch(
                     f"Writer '{writer}' has already published sequence {sequence}, with another "
-                    "record. Give each new record the next sequence."
+                    f"{'record' if same_topic else 'topic'}. Give each new record the next "
+                    "sequence, and each use its own writer."
                 )
-            topic = round_.catalogue.topic(published.where.topic_id)
             return Placed(topic.name, published.where.partition, published.offset)
         if sequence <= highest - REMEMBERED_SEQUENCES:
             raise SequenceTooOld(

@@ -23,7 +23,7 @@ def routed_records(
     rows: Any,
     key_columns: Sequence[str],
     *,
-    now_ms: int,
+    ts_ms: int,
 ) -> list[tuple[Topic, Record]]:
     """The records of these rows, each with its topic. A table without routes is a mistake."""
     check_text_name(table, "table")
@@ -32,7 +32,7 @@ def routed_records(
         raise UnknownRoute(
             f"No topic has a route for table '{table}' (tables that have: {known}). Add one first."
         )
-    changes = Changes.from_rows(table, op, rows, tuple(key_columns), now_ms)
+    changes = Changes.from_rows(table, op, rows, tuple(key_columns), ts_ms)
     routed = route(changes, catalogue.plan, codecs)
     found: list[tuple[Topic, Record]] = []
     for share in routed.records:

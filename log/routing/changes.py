@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from duolog.errors import InvalidRows
 from duolog.log.model import Op
+from duolog.log.routing.kinds import without_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -74,6 +75,7 @@ class Changes:
         before_known: pa.BooleanArray | None = None,
     ) -> Changes:
         """Changes whose columns fit together; raises InvalidRows where they do not."""
+        after, before = _without_views(after), _without_views(before)
         changes = cls(table, tuple(key_columns), op, after, before, before_known, ts)
         _check_types(changes)
         check_columns(table, after.schema, changes.key_columns)
@@ -215,6 +217,16 @@ def _check_keys(changes: Changes) -> None:
                     f"{int(missing[0])} ({missing.size} such rows). Filter these rows out, or "
                     "name key columns that are never null."
                 )
+
+
+def _without_views(image: pa.RecordBatch | None) -> pa.RecordBatch | None:
+    if not isinstance(image, pa.RecordBatch):  # to be refused
+        return image
+    kinds = [without_view(kind) for kind in image.schema.types]
+    if kinds == image.schema.types:
+        return image
+    columns = [column.cast(kind) for column, kind in zip(image.columns, kinds, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=image.schema.names)
 
 
 def _first_null(array: pa.Array) -> int:

@@ -15,7 +15,7 @@ from duolog.log.routing.murmur2 import partition_of_keys
 from duolog.log.routing.payload import struct_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
@@ -41,16 +41,10 @@ def draft_of(
 ) -> Draft:
     """Encode and place what a route takes; `rows` tells the images' places among all changes."""
     topic, route = prepared.topic, prepared.route
-    try:
-        value = prepared.value.encode(
-            value_rows(images, prepared.schema, route.payload, topic.settings.envelope)
-        )
-        key = _keys(images, prepared)
-    except pa.ArrowCapacityError as error:
-        raise InvalidRows(
-            f"{len(images)} rows of table '{images.table}' become more than 2 GiB of records in "
-            f"topic '{topic.name}'. Hand over fewer rows at a time."
-        ) from error
+    value = prepared.value.encode(
+        value_rows(images, prepared.schema, route.payload, topic.settings.envelope)
+    )
+    key = _keys(images, prepared)
     partition = partition_of_keys(_places(images, prepared, key), topic.partitions, turn=turn)
     draft = Draft(len(images), rows, partition, _record_batch(images, key, value, route))
     return _with_tombstones(draft, images.is_delete) if has_tombstones(topic.settings) else draft
@@ -113,30 +107,30 @@ def _record_batch(
     )
 
 
-def _by_partition(drafts: list[Draft], topic_id: int) -> list[RoutedRecords]:
-    """The topic's records by partition, within each in the order of the changes."""
+def by_partition(drafts: Sequence[Draft]) -> list[tuple[int, pa.RecordBatch]]:
+    """The drafts' records by partition, within each in the order of the changes."""
     if not drafts:
         return []
     partition = np.concatenate([draft.partition for draft in drafts])
-    records = _one_batch([draft.records for draft in drafts])
-    if len(drafts) > 1:
-        source = np.concatenate([draft.source for draft in drafts])
-        order = np.lexsort((source, partition))  # stable: a tombstone stays behind its delete
-    else:
-        order = np.argsort(partition, kind="stable")
+    source = np.concatenate([draft.source for draft in drafts])
+    order = np.lexsort((source, partition))  # stable: a tombstone stays behind its delete
     numbers, begins = np.unique(partition[order], return_index=True)
+    records = _one_batch([draft.records for draft in drafts])
     if len(numbers) > 1 or len(drafts) > 1:
         records = records.take(pa.array(order))
-    ends = [*begins[1:], len(records)]
+    ends = [*begins[1:].tolist(), len(records)]
     return [
-        RoutedRecords(topic_id, int(number), records.slice(begin, end - begin))
-        for number, begin, end in zip(numbers, begins.tolist(), ends, strict=True)
+        (number, records.slice(begin, end - begin))
+        for number, begin, end in zip(numbers.tolist(), begins.tolist(), ends, strict=True)
     ]
 
 
-def _one_batch(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
+    total_bytes = sum(batch.nbytes for batch in batches)
+    if total_bytes > MAX_BATCH_BYTES:
+        raise pa.ArrowCapacityError(f"{total_bytes} bytes of records")
     columns = [
         pa.concat_arrays([batch.column(index) for batch in batches])
         for index in range(len(RECORD_SCHEMA))

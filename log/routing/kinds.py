@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-_STRINGS = {pa.string(), pa.large_string()}
-_BINARIES = {pa.binary(), pa.large_binary()}
+_VIEWS = {}
 if hasattr(pa, "string_view"):  # since pyarrow 16
-    _STRINGS.add(pa.string_view())
-    _BINARIES.add(pa.binary_view())
+    _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+
+
+def without_view(kind: pa.DataType) -> pa.DataType:
+    """The plain form of a view type: most of pyarrow, take and filter too, knows only that."""
+    return _VIEWS.get(kind, kind)
 
 
 def is_string(kind: pa.DataType) -> bool:
-    return kind in _STRINGS
+    return kind in (pa.string(), pa.large_string())
 
 
 def is_binary(kind: pa.DataType) -> bool:
-    return kind in _BINARIES or bool(pa.types.is_fixed_size_binary(kind))
+    plain = kind in (pa.binary(), pa.large_binary())
+    return plain or bool(pa.types.is_fixed_size_binary(kind))
 
 
 def is_list_like(kind: pa.DataType) -> bool:

@@ -15,18 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from duolog.errors import InvalidRows
-from duolog.log.batch import RECORD_SCHEMA
 from duolog.log.model import Op
-from duolog.log.routing.envelope import has_tombstones, value_rows
+from duolog.log.routing.drafts import by_partition, draft_of
 from duolog.log.routing.filter.evaluate import evaluate
 from duolog.log.routing.images import images_of
-from duolog.log.routing.murmur2 import partition_of_keys
-from duolog.log.routing.payload import struct_of
 from duolog.log.routing.plan import wants
 from duolog.log.routing.prepare import BUILT_IN, prepare
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import numpy.typing as npt
 
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
     from duolog.log.routing.codec import Codecs
     from duolog.log.routing.images import Images
     from duolog.log.routing.plan import RoutingPlan
-    from duolog.log.routing.prepare import PreparedRoute, PreparedTable
+    from duolog.log.routing.prepare import PreparedTable
 
 _OP_WORDS = pa.array([op.word for op in Op])  # by number
 
@@ -81,19 +78,26 @@ def route_prepared(changes: Changes, table: PreparedTable, *, turn: int = 0) -> 
     wanted = np.zeros(len(images), np.bool_)
     records: list[RoutedRecords] = []
     counts: dict[int, RouteCounts] = {}
-    for topic_id, routes in groupby(table.routes, key=lambda prepared: prepared.topic.id):
-        drafts = []
+    for topic, routes in groupby(table.routes, key=lambda prepared: prepared.topic):
         matched = 0
-        for prepared in routes:
-            matches = _matches(images, prepared.route)
-            wanted |= matches
-            matched += int(np.count_nonzero(matches))
-            rows = _filtered(images, np.flatnonzero(matches), prepared.route)
-            if rows.size:
-                drafts.append(_draft(images.take(rows), rows, prepared, turn))
+        drafts = []
+        try:
+            for prepared in routes:
+                matches = _matches(images, prepared.route)
+                wanted |= matches
+                matched += int(np.count_nonzero(matches))
+                rows = _filtered(images, np.flatnonzero(matches), prepared.route)
+                if rows.size:
+                    drafts.append(draft_of(images.take(rows), rows, prepared, turn))
+            for partition, batch in by_partition(drafts):
+                records.append(RoutedRecords(topic.id, partition, batch))
+        except pa.ArrowCapacityError as error:
+            raise InvalidRows(
+                f"{len(changes)} changes of table '{changes.table}' become more than 2 GiB of "
+                f"records in topic '{topic.name}'. Hand over fewer rows at a time."
+            ) from error
         routed = sum(draft.changes for draft in drafts)
-        counts[topic_id] = RouteCounts(routed, matched - routed)
-        records += _by_partition(drafts, topic_id)
+        counts[topic.id] = RouteCounts(routed, matched - routed)
     return Routed(records, counts, int(np.count_nonzero(~wanted)))
 
 

@@ -158,6 +158,16 @@ def test_a_sequence_with_other_records_is_refused(log: LogAccess) -> None:
     log.publish("orders", Record(b"a"), writer="w", sequence=1)
     with pytest.raises(SequenceContentMismatch):
         log.publish("orders", Record(b"b"), writer="w", sequence=1)
+    log.create_topic("other")
+    with pytest.raises(SequenceContentMismatch, match="another topic"):
+        log.publish("other", Record(b"a"), writer="w", sequence=1)
+    log.drop_topic("orders")
+    with pytest.raises(SequenceContentMismatch, match="another topic"):
+        log.publish("other", Record(b"a"), writer="w", sequence=1)
+
+
+def test_a_writer_and_its_sequence_belong_together(log: LogAccess) -> None:
+    log.create_topic("orders")
     with pytest.raises(InvalidRequest):
         log.publish("orders", Record(b"b"), writer="w")
     with pytest.raises(InvalidRequest):

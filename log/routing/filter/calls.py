@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, cast, get_args
 
 from duolog.log.routing.filter import refused
@@ -119,11 +120,14 @@ def _decimal(reader: Reader, word: Word) -> TypeName:
 
 def _digits(reader: Reader, least: int, most: int) -> int:
     word = reader.take()
-    if not (word.kind == "number" and word.text.isdigit() and least <= int(word.text) <= most):
+    number = (
+        int(word.text) if word.kind == "number" and re.fullmatch("[0-9]{1,4}", word.text) else -1
+    )
+    if not least <= number <= most:
         raise reader.error(
             word, f"Expected a number from {least} to {most} here, found {shown(word)}."
         )
-    return int(word.text)
+    return number
 
 
 def _cast(reader: Reader, word: Word, expression: Expression, *, or_null: bool) -> Node:
@@ -192,6 +196,10 @@ def _arguments(reader: Reader, expression: Expression) -> tuple[Node, ...]:
 def _called(reader: Reader, word: Word, name: str, arguments: tuple[Node, ...]) -> Node:
     least, most = _ARGUMENTS[name]
     if not least <= len(arguments) <= most:
-        wanted = f"{least}" if least == most else f"{least} or {most}" if most < _MANY else "some"
-        raise reader.error(word, f"{shown(word)} takes {wanted} arguments, not {len(arguments)}.")
+        wanted = f"{least}" if least == most else f"{least} or {most}"
+        wanted = f"at least {least}" if most == _MANY else wanted
+        plural = "" if wanted.endswith("1") else "s"
+        raise reader.error(
+            word, f"{shown(word)} takes {wanted} argument{plural}, not {len(arguments)}."
+        )
     return reader.place(Call(cast("FunctionName", name), arguments), word)

@@ -51,8 +51,8 @@ def cast(node: Cast, part: Step) -> Step:
     why_not = _why_not(part.type, to, source, target)
     if why_not:
         raise Mistake(node, f"{named(part)} cannot be cast to {to}: {why_not}")
-    if source is Kind.TEXT and target in MOMENTS and part.constant is not None and not node.or_null:
-        text = part.constant.as_py()
+    text = None if part.constant is None or node.or_null else part.constant.as_py()
+    if isinstance(text, str) and target in MOMENTS:
         return steps.constant(node, steps.guarded(node, moments.literal, text, type_))
     if source is Kind.TEXT and target is Kind.TIMESTAMP:
         type_ = pa.timestamp("ns")

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from duolog.log.routing.filter import steps
 from duolog.log.routing.filter.kinds import TEXT, Type, working_type
 from duolog.log.routing.filter.mistake import Mistake
-from duolog.log.routing.filter.refused import nearest
+from duolog.log.routing.filter.refused import listed, nearest
 from duolog.log.routing.filter.tree import Column, Operation
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def _position(column: Column, name: str, names: list[str]) -> int:
         if matches:
             found = ", ".join(f"`{names[at]}`" for at in matches)
             raise Mistake(column, f"`{name}` could be any of {found}.")
-    raise Mistake(column, f"There is no column `{name}`. {nearest(name, tuple(names))}")
+    hint = f"{nearest(name, tuple(names))} {listed(tuple(names))}".lstrip()
+    raise Mistake(column, f"There is no column `{name}`. {hint}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,17 @@
 """Runs a filter over a batch of changes: whole columns, in a Spark task or anywhere else.
 
-What a filter means is what DataFusion makes of the same SQL, with these exceptions:
-- an integer or a decimal that grows too large is an error, where DataFusion wraps integers around;
-  8 to 32 bit integers are calculated in 64 bits
-- a part that cannot be calculated is no error in rows that the rest of an AND, OR, CASE or
-  COALESCE decides; DataFusion may look at it or not, depending on the other rows
-- all NaN are equal, whatever their sign, and -0.0 equals 0.0 in IN and CASE too
-- a decimal and a float in one CASE, COALESCE or NULLIF are floats
-- ESCAPE is supported, and casts that would truncate or depend on an engine's habits are not
+A filter means what DataFusion makes of the same SQL. Where the two differ:
+
+- What is too large for 64 bits, or 38 digits, is an error; DataFusion wraps integers around.
+  Integers of 8 to 32 bits are calculated in 64.
+- What cannot be calculated is no error in rows that the rest of an AND, OR, BETWEEN, CASE or
+  COALESCE decides, in whatever order these stand. In DataFusion it depends on the other rows.
+- All NaN are equal, and -0.0 equals 0.0 everywhere; DataFusion tells a NaN's sign, and zeros
+  apart in CASE and in long IN lists. Floats and decimals in one CASE or COALESCE are floats.
+- A cast in a comparison is always made; DataFusion may compare without it, and then sees neither
+  an error nor the NULL of a TRY_CAST.
+- LIKE takes any ESCAPE character. A text is not compared with a number, nor cast from a float or a
+  timestamp; dates in texts are written YYYY-MM-DD.
 """
 
 from __future__ import annotations
@@ -40,6 +44,7 @@ def evaluate(
     read. Raises InvalidRows for columns that are missing or of the wrong type, and for values that
     cannot be calculated with.
     """
+    _check_lengths(row, before, op)
     rows = Rows(row.num_rows, Change(row, before, op).load)
     try:
         step = bind_filter(node, row.schema, row.schema if before is None else before.schema)
@@ -50,6 +55,17 @@ def evaluate(
             f"`{_short(mistake.node)}`: {mistake.reason} Change the route's filter, or the rows."
         ) from mistake.__cause__
     return pc.fill_null(kept, False)
+
+
+def _check_lengths(row: pa.RecordBatch, before: pa.RecordBatch | None, op: pa.Array) -> None:
+    count = row.num_rows
+    if len(op) != count:
+        raise InvalidRows(f"There are {count} rows and {len(op)} operations: each row needs one.")
+    if before is not None and before.num_rows != count:
+        raise InvalidRows(
+            f"There are {count} rows and {before.num_rows} old ones: give one for each, all NULL "
+            "where there was none."
+        )
 
 
 def _short(node: Node) -> str:

@@ -205,9 +205,10 @@ class _Grammar:
     def _number(self, word: Word, start: Word) -> Node:
         sign = -1 if start is not word else 1
         if word.text.isdigit():
-            if len(word.text.lstrip("0")) > _MAX_INTEGER_DIGITS:
+            digits = word.text.lstrip("0")
+            if len(digits) > _MAX_INTEGER_DIGITS:
                 raise self.reader.error(word, f"An integer may have {_MAX_INTEGER_DIGITS} digits.")
-            return self.reader.place(Constant(sign * int(word.text)), start)
+            return self.reader.place(Constant(sign * int(digits or "0")), start)
         number = float(word.text)
         if number == float("inf"):
             raise self.reader.error(word, "This number is too large for a double.")

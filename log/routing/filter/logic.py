@@ -55,8 +55,12 @@ def negation(node: Not, part: Step) -> Step:
 def junction(node: And | Or, parts: Sequence[Step]) -> Step:
     """All or any of the parts."""
     every = isinstance(node, And)
-    join = pc.and_kleene if every else pc.or_kleene
     tests = [boolean(part, "AND" if every else "OR") for part in parts]
+    return _joined(node, tests, every=every)
+
+
+def _joined(node: Node, tests: Sequence[Step], *, every: bool) -> Step:
+    join = pc.and_kleene if every else pc.or_kleene
     first, *rest = sorted(tests, key=lambda test: test.may_fail)
 
     def run(rows: Rows) -> Array:
@@ -87,7 +91,7 @@ def equality(node: Node, left: Step, right: Step) -> Step:
 def between(node: Between, operand: Step, low: Step, high: Step) -> Step:
     """low <= operand AND operand <= high"""
     tests = [_compared(node, ">=", operand, low), _compared(node, "<=", operand, high)]
-    return steps.step(node, BOOLEAN, tests, pc.and_kleene)
+    return _joined(node, tests, every=True)
 
 
 def membership(node: In, operand: Step, options: Sequence[Step]) -> Step:

@@ -7,6 +7,7 @@ Decimals are exact, with DataFusion's number of places; a quotient has four more
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import TypeAlias
 
 import numpy as np
@@ -82,9 +83,9 @@ def _known(left: Step, right: Step) -> Step:
 
 
 def _no_zero(divisor: Array, dividend: Array) -> None:
-    zero = pc.and_(pc.equal(divisor, pa.scalar(0).cast(divisor.type)), dividend.is_valid())
-    if pc.any(zero).as_py():
-        raise Refusal("divides by zero.")
+    zero = pa.scalar(Decimal(0) if pa.types.is_decimal(divisor.type) else 0, divisor.type)
+    if pc.any(pc.and_(pc.equal(divisor, zero), dividend.is_valid())).as_py():
+        raise Refusal("this divides by zero.")
 
 
 def _integer_quotient(left: Array, right: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
+_LISTED = 40
 _ROW_ALONE = "a filter sees one change at a time"
 _SAME_ANSWER = "a filter must give the same answer when a write is tried again"
 
@@ -54,14 +55,17 @@ def reason(name: str, allowed: tuple[str, ...]) -> str:
     known = _REASONS.get(name.lower())
     if known is not None:
         return f"`{name}` {known}"
-    return f"There is no function `{name}` in a filter. {nearest(name, allowed)}"
+    return f"There is no function `{name}` in a filter. {nearest(name, allowed) or listed(allowed)}"
 
 
 def nearest(name: str, known: tuple[str, ...]) -> str:
-    """A hint which of the known names was meant, or all of them."""
+    """A question which of the known names was meant; nothing if none is near."""
     lower = {each.lower(): each for each in reversed(known)}
     close = get_close_matches(name.lower(), lower, n=1)
-    if close:
-        return f"Did you mean `{lower[close[0]]}`?"
-    listed = ", ".join(known[:30]) + (", …" if len(known) > 30 else "")
-    return f"There is: {listed}." if known else "There is none."
+    return f"Did you mean `{lower[close[0]]}`?" if close else ""
+
+
+def listed(known: tuple[str, ...]) -> str:
+    """What there is instead."""
+    more = ", …" if len(known) > _LISTED else ""
+    return f"There is: {', '.join(known[:_LISTED])}{more}." if known else "There is none."

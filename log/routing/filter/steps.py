@@ -110,7 +110,15 @@ def guarded(node: Node, kernel: Callable[..., Values], *values: Values) -> Value
     except Refusal as refusal:
         raise Mistake(node, str(refusal)) from None
     except pa.ArrowException as error:
-        raise Mistake(node, f"Cannot be calculated: {error}.") from error
+        raise Mistake(node, _explained(str(error))) from error
+
+
+def _explained(error: str) -> str:
+    if "overflow" in error:
+        return "the result goes beyond 64 bits."
+    if "not fit in precision" in error:
+        return "the result has too many digits for its decimal type."
+    return f"this cannot be calculated: {error}."
 
 
 class Refusal(Exception):

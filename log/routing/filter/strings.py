@@ -73,7 +73,7 @@ def lower(values: Array) -> Array:
     return _with_long_letters(values, pc.utf8_lower(values), str.lower)
 
 
-def substring(values: Array, start: int, count: int | None) -> Array:
+def substring(values: Array, start: int, count: int | None = None) -> Array:
     """From the start-th character; what lies before the first one counts, and is empty."""
     if count is not None and count < 0:
         raise Refusal("A negative length has no meaning.")

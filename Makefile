@@ -27,11 +27,11 @@ test: $(READY)  ## all tests, with the short form of every drill
 check: $(READY)  ## formatting, lint, types, direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	@mkdir -p build/types/duolog
-	@ln -sfn ../../../log build/types/duolog/log
-	@for part in duolog/*; do ln -sfn "../../../$$part" "build/types/$$part"; done
+	@# The parts as one package, for tools that cannot follow pyproject's package-dir.
+	@rm -rf build/types && mkdir -p build/types/duolog
+	@for part in $(CURDIR)/duolog/* $(CURDIR)/log; do ln -s "$$part" build/types/duolog/; done
 	MYPYPATH=build/types:. $(BIN)/mypy -p duolog -p tests -p bench
-	$(BIN)/lint-imports
+	cd build/types && $(CURDIR)/$(BIN)/lint-imports --config $(CURDIR)/pyproject.toml --no-logo
 
 bench: $(READY)  ## measure, print tables and JSON (ARGS="publish fetch" for some of them)
 	$(BIN)/python -m bench $(ARGS)

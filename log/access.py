@@ -141,7 +141,7 @@ class LogAccess(Protocol):
 
     def wait_for_append(
         self,
-        positions: Mapping[tuple[TopicRef, int], int],
+        positions: Mapping[tuple[str, int], int] | Mapping[tuple[int, int], int],
         timeout_seconds: float | None = None,
     ) -> bool:
         """Wait until one of these partitions has a record at or after its offset."""

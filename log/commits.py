@@ -148,7 +148,8 @@ class Committer:
     def _commit_round(self, jobs: list[Job]) -> list[Job]:
         """Commit as many of these jobs as fit into one round; the others are returned."""
         error: BaseException | None = None
-        taken, rest = jobs, []
+        taken: list[Job] = jobs
+        rest: list[Job] = []
         for _ in range(_TRIES):
             try:
                 self._state.ensure_writable()

@@ -271,7 +271,7 @@ class EmbeddedLog:
 
     def wait_for_append(
         self,
-        positions: Mapping[tuple[TopicRef, int], int],
+        positions: Mapping[tuple[str, int], int] | Mapping[tuple[int, int], int],
         timeout_seconds: float | None = None,
     ) -> bool:
         wanted = {

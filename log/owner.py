@@ -15,6 +15,7 @@ import socket
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from weakref import WeakSet
 
 from duolog.clock import Clock
 from duolog.errors import LogBusy, LogNotFound, UnsupportedLocation
@@ -37,7 +38,7 @@ class Ownership:
     def __init__(self, folder: Path, descriptor: int) -> None:
         self.folder = folder
         self._descriptor: int | None = descriptor
-        os.register_at_fork(after_in_child=self._forget)
+        _owned_here.add(self)
 
     def announce(self, hint: HostHint) -> None:
         """Say where the log's host can be asked."""
@@ -52,10 +53,21 @@ class Ownership:
             self._forget()
 
     def _forget(self) -> None:
-        # A forked child closes its copy; the lock stays with the parent's.
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+_owned_here: WeakSet[Ownership] = WeakSet()
+
+
+def _forget_all() -> None:
+    """A forked child closes its copies of the locks; they stay with the parent's."""
+    for ownership in tuple(_owned_here):
+        ownership._forget()  # noqa: SLF001
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 def host_hint(folder: Path) -> HostHint | None:

@@ -9,6 +9,7 @@ is found before anything is written.
 from __future__ import annotations
 
 import json
+import math
 import os
 import uuid
 import zlib
@@ -291,7 +292,7 @@ def check_sizes(records: Any, max_record_bytes: int) -> None:
 
 def _slices(records: Any, target_bytes: int) -> Iterable[Any]:
     """The records in slices of about the target size."""
-    per_slice = max(1, records.num_rows * target_bytes // max(1, records.nbytes))
+    per_slice = max(1, math.ceil(records.num_rows * target_bytes / max(1, records.nbytes)))
     return (records.slice(at, per_slice) for at in range(0, records.num_rows, per_slice))
 
 

@@ -101,30 +101,36 @@ class Store:
         mark = self._mark.read_or_create(is_new=not self._path.exists())
         if mark == 0 and not (self._path / "CURRENT").exists():
             shutil.rmtree(self._path, ignore_errors=True)  # making it was cut short
-        elif mark:
-            self._look_before_opening(mark)
-        self._attach(_open(self._path))
-        self._check_reaches(mark, self._database)
+        self._attach(self._opened_whole())
         self._state = _State.OPEN
 
-    def _look_before_opening(self, mark: int) -> None:
-        """Opening for writing recovers the write-ahead log and then throws it away, also where it
-        is damaged, and with it what could have been saved. So look first, unless it is empty.
+    def _opened_whole(self) -> Any:
+        """Open for writing, if everything that was durable is there.
+
+        Opening for writing recovers the write-ahead log and then throws it away, also where it is
+        damaged, and with it what could have been saved. So look first, unless it is empty.
         """
-        if any(wal.stat().st_size for wal in self._path.glob("*.log")):
+        if self._mark.sequence and any(wal.stat().st_size for wal in self._path.glob("*.log")):
             looked_at = _open(self._path, read_only=True)
             try:
-                self._check_reaches(mark, looked_at)
+                self._check_reaches_mark(looked_at)
             finally:
                 looked_at.close()
+        database = _open(self._path)
+        try:
+            self._check_reaches_mark(database)
+        except DamagedLog:
+            database.close()
+            raise
+        return database
 
-    def _check_reaches(self, mark: int, database: Any) -> None:
-        sequence = database.latest_sequence_number()
-        if sequence < mark:
+    def _check_reaches_mark(self, database: Any) -> None:
+        missing = self._mark.sequence - database.latest_sequence_number()
+        if missing > 0:
             raise DamagedLog(
-                f"The log in {self._path.parent} is damaged: {mark - sequence} of its writes were "
-                "durable once and are not readable now. Nothing was changed. Restore the log from "
-                "a backup, or its write-ahead log from the disk."
+                f"The log in {self._path.parent} is damaged: {missing} of its writes were durable "
+                "once and are not readable now. Nothing was changed. Restore the log from a "
+                "backup, or its write-ahead log from the disk."
             )
 
     def close(self) -> None:
@@ -170,7 +176,7 @@ class Store:
             self._state = _State.UNREADABLE
             self._detach()
             try:
-                self._attach(_open(self._path))
+                self._attach(self._opened_whole())
             except (DamagedLog, WritesRefused):
                 self._attach(_open(self._path, read_only=True))
                 self._state = _State.READ_ONLY

@@ -18,7 +18,7 @@ from duolog.errors import (
 )
 from duolog.log.access import LogAccess
 from duolog.log.model import Op, PayloadMode, Record, Route, TopicSettings
-from duolog.log.publishing import REMEMBERED_SEQUENCES
+from duolog.log.published import REMEMBERED_SEQUENCES
 from tests.contract.conftest import EmbeddedForm
 
 

@@ -94,9 +94,8 @@ def type_name(reader: Reader) -> TypeName:
     word = reader.take()
     known = _TYPES.get(word.keyword)
     if known is None:
-        raise reader.error(
-            word, f"No type to cast to: {shown(word)}. There is: {', '.join(_TYPES)}."
-        )
+        types = ", ".join(_TYPES).lower()
+        raise reader.error(word, f"Expected a type here, found {shown(word)}. There is: {types}.")
     if word.keyword == "DOUBLE":
         reader.accept("PRECISION")
     if known == "decimal":

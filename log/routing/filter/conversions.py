@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duolog.log.routing.filter import moments
+from duolog.log.routing.filter.decimals import to_floats, with_places
 from duolog.log.routing.filter.kinds import (
     DATE,
     DOUBLE,
@@ -110,6 +111,10 @@ def _float_from_number(values: Array, to: TypeName) -> Converted:
     return _all(values, pc.cast(values, _float_type(to), safe=False))
 
 
+def _float_from_decimal(values: Array, to: TypeName) -> Converted:
+    return _all(values, to_floats(values, _float_type(to)))
+
+
 def _float_from_text(values: Array, to: TypeName) -> Converted:
     trimmed = pc.ascii_trim_whitespace(values)
     fits = pc.match_substring_regex(trimmed, pattern=_FLOAT)
@@ -149,10 +154,7 @@ def _decimal_from_float(values: Array, to: TypeName) -> Converted:
     )
     fits = pc.less(pc.abs(scaled), 10.0**to.precision)
     units = only(scaled, fits).cast(pa.decimal128(38, 0))
-    # The same digits, read with the point further to the left.
-    shifted = pa.Array.from_buffers(
-        pa.decimal128(38, to.scale), len(units), units.buffers(), offset=units.offset
-    )
+    shifted = with_places(units, to.scale)
     return shifted.cast(decimal(to.precision, to.scale)), fits
 
 
@@ -208,7 +210,7 @@ CONVERSIONS: dict[tuple[Kind, Kind], Callable[[Array, TypeName], Converted]] = {
     (Kind.BOOLEAN, Kind.FLOAT): _float_from_number,
     (Kind.INTEGER, Kind.FLOAT): _float_from_number,
     (Kind.FLOAT, Kind.FLOAT): _float_from_number,
-    (Kind.DECIMAL, Kind.FLOAT): _float_from_number,
+    (Kind.DECIMAL, Kind.FLOAT): _float_from_decimal,
     (Kind.TEXT, Kind.FLOAT): _float_from_text,
     (Kind.INTEGER, Kind.DECIMAL): _decimal_from_integer,
     (Kind.FLOAT, Kind.DECIMAL): _decimal_from_float,

@@ -7,7 +7,9 @@ A filter means what DataFusion makes of the same SQL. Where the two differ:
 - What cannot be calculated is no error in rows that the rest of an AND, OR, BETWEEN, CASE or
   COALESCE decides, in whatever order these stand. In DataFusion it depends on the other rows.
 - All NaN are equal, and -0.0 equals 0.0 everywhere; DataFusion tells a NaN's sign, and zeros
-  apart in CASE and in long IN lists. Floats and decimals in one CASE or COALESCE are floats.
+  apart in CASE and in long IN lists. A decimal that meets a float becomes a float; DataFusion
+  rounds the float to 15 places when it compares them.
+- A timestamp keeps its unit; DataFusion counts many in nanoseconds, which end in 1677 and 2262.
 - A cast in a comparison is always made; DataFusion may compare without it, and then sees neither
   an error nor the NULL of a TRY_CAST.
 - LIKE takes any ESCAPE character. A text is not compared with a number, nor cast from a float or a

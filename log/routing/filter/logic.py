@@ -6,7 +6,6 @@ parts beside it leave open, whatever their order: `b <> 0 AND a / b > 2` never d
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -105,11 +104,8 @@ def membership(node: In, operand: Step, options: Sequence[Step]) -> Step:
     if type_ == NULL:
         return steps.nothing(node, BOOLEAN)
     equal = comparator("=", type_)
-
-    def run(value: Values, *among: Values) -> Values:
-        return reduce(pc.or_kleene, (equal(value, option) for option in among))
-
-    return steps.step(node, BOOLEAN, [value, *among], run)
+    tests = [steps.step(node, BOOLEAN, [value, option], equal) for option in among]
+    return _joined(node, tests, every=False)
 
 
 def likeness(node: Like, operand: Step, pattern: Step) -> Step:

@@ -50,7 +50,9 @@ def _to_whole(node: Call, part: Step, kernel: Callable[[Array], Array]) -> Step:
 def rounded(node: Call, part: Step, places: int = 0) -> Step:
     """round(part, places); places before the point are negative."""
     if abs(places) > _MAX_PLACES:
-        raise Mistake(node.arguments[1], f"round takes from -{_MAX_PLACES} to {_MAX_PLACES} places.")
+        raise Mistake(
+            node.arguments[1], f"round takes from -{_MAX_PLACES} to {_MAX_PLACES} places."
+        )
     kind = kind_of(part.type)
     if kind is Kind.FLOAT:
         return steps.step(

@@ -125,6 +125,7 @@ class TopicSettings:
     key_format: Format = Format.JSON
     value_format: Format = Format.JSON
     envelope: Envelope = Envelope.FLAT
+    tombstones_on_delete: bool = True  # behind each delete, in the debezium envelope
     kafka_topic: str | None = None
     dedup_window_seconds: float | None = None
 

@@ -89,9 +89,5 @@ def value_rows(
 
 
 def has_tombstones(settings: TopicSettings) -> bool:
-    """Whether each delete is followed by a record without a value.
-
-    A debezium topic goes without when its setting `tombstones_on_delete` says so.
-    """
-    wanted = bool(getattr(settings, "tombstones_on_delete", True))
-    return settings.envelope is Envelope.DEBEZIUM and wanted
+    """Whether each delete is followed by a record without a value."""
+    return settings.envelope is Envelope.DEBEZIUM and settings.tombstones_on_delete

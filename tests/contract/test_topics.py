@@ -15,6 +15,8 @@ from duolog.errors import (
 )
 from duolog.log.access import LogAccess
 from duolog.log.model import (
+    Envelope,
+    Format,
     Op,
     PayloadMode,
     Record,
@@ -110,7 +112,17 @@ def _route(table: str = "shop.orders", ops: frozenset[Op] = UPSERTS) -> Route:
 
 def test_everything_survives_a_restart(form: EmbeddedForm) -> None:
     log = form.open()
-    log.create_topic("orders", TopicSettings(alias="o", partitions=2))
+    everything = TopicSettings(
+        alias="o",
+        partitions=2,
+        key_format=Format.RAW,
+        value_format=Format.RAW,
+        envelope=Envelope.DEBEZIUM,
+        tombstones_on_delete=False,
+        kafka_topic="shop.orders",
+        dedup_window_seconds=1.5,
+    )
+    log.create_topic("orders", everything)
     log.add_route("orders", _route())
     log.set_retention("orders", Retention(seconds=3600.5, max_bytes=1 << 30))
     topic = log.create_topic("other")

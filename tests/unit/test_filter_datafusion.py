@@ -9,20 +9,24 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from datafusion import SessionContext
+from datafusion import SessionConfig, SessionContext
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from duolog.errors import InvalidRows
+from duolog.errors import InvalidFilter, InvalidRows
 from duolog.log.routing.filter.evaluate import evaluate
 from duolog.log.routing.filter.parse import parse_filter
 
 # Where a filter refuses to calculate though DataFusion has an answer.
 STRICTER = (
-    "overflow",  # DataFusion wraps integers around
-    "not fit in precision",  # a decimal of more than 38 digits
-    "out of bounds",  # a timestamp beyond what its unit counts
+    "beyond 64 bits",  # DataFusion wraps integers around
+    "too many digits",  # a decimal of more than 38 digits
 )
+
+
+# Why a text in the filter itself is refused as a date, a timestamp or another cast, where a column
+# with this text would be a matter of its rows.
+UNREADABLE = ("TRY_CAST would make it NULL", "is no date:", "is no timestamp:", "names a zone")
 
 
 class Expr(NamedTuple):
@@ -51,7 +55,7 @@ TEXTS = st.one_of(
             *("1e3", "true", "no", "2020-02-29", "2020-02-30", "2020-02-29 10:11:12.5", "nan"),
             *("straße", "ΑΣ", "İx", "ŉ", "😀a", "a\nb", "99999999999999999999", "+3", "300"),
             *("2020-02-29T10:11:12+02:00", "20200229", "2020-2-9", "0001-01-01", "-0.005", ".5"),
-            *("inf", "12.345", "128", "-129", "1.", "t", "0x1", "1e400", "-", "9999999.995"),
+            *("inf", "12.345", "128", "-129", "1.", "t", "0x1", "1e400", "9999999.995"),
         ]
     ),
     st.text("ab%_\\ ", max_size=4),
@@ -71,8 +75,11 @@ MOMENTS = st.one_of(
         ]
     ),
 )
+FAR_MOMENTS = st.one_of(
+    MOMENTS, st.sampled_from([dt.datetime.fromisoformat(y) for y in ("0001-01-01", "9999-12-31")])
+)
 DOUBLES = st.one_of(
-    st.sampled_from([0.0, 1.0, -1.0, 1.5, 2.5, -2.5, 0.1, 1e300, 5e-324, 100.0]),
+    st.sampled_from([0.0, 1.0, -1.0, 1.5, 2.5, -2.5, 0.1, 0.7, 1.1, 1e300, 5e-324, 100.0]),
     st.sampled_from([float("nan"), float("inf"), float("-inf"), 9007199254740993.0]),
     st.floats(-1000, 1000),
 ).map(lambda x: x + 0.0)  # no -0.0: DataFusion's IN and CASE tell it from 0.0
@@ -96,7 +103,10 @@ def decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
     top = 10**precision - 1
     wide = decimal.Context(prec=80)
     return st.one_of(
-        st.integers(-500, 500), st.sampled_from([top, -top, 0]), st.integers(-top, top)
+        st.integers(-500, 500),
+        st.sampled_from([0, 1, 7, 11, 15, 25]).map(lambda tenths: tenths * 10 ** (scale - 1)),
+        st.sampled_from([top, -top]),
+        st.integers(-top, top),
     ).map(lambda units: Decimal(units).scaleb(-scale, wide))
 
 
@@ -107,10 +117,6 @@ class Kind(NamedTuple):
     name: str
     values: st.SearchStrategy[Any]
     seen: str = "{}"
-
-
-def _naive(unit: str) -> st.SearchStrategy[Any]:
-    return MOMENTS.map(lambda m: m.replace(microsecond=0) if unit == "s" else m)
 
 
 _BIG = "CAST({} AS BIGINT)"
@@ -137,8 +143,8 @@ KINDS = [
     Kind(pa.large_string(), "text", TEXTS),
     Kind(pa.dictionary(pa.int32(), pa.string()), "text", TEXTS, "CAST({} AS VARCHAR)"),
     Kind(pa.binary(), "bytes", st.binary(max_size=3)),
-    Kind(pa.date32(), "date", MOMENTS.map(lambda m: m.date())),
-    Kind(pa.timestamp("us"), "ts", MOMENTS),
+    Kind(pa.date32(), "date", FAR_MOMENTS.map(lambda m: m.date())),
+    Kind(pa.timestamp("us"), "ts", FAR_MOMENTS),
     Kind(pa.timestamp("ms"), "ts", MOMENTS.map(lambda m: m.replace(microsecond=1000))),
     Kind(pa.timestamp("ns"), "ts", MOMENTS),
     Kind(pa.timestamp("us", "UTC"), "tz", MOMENTS),
@@ -155,10 +161,16 @@ class Rows(NamedTuple):
     def table(self) -> pa.RecordBatch:
         """All that an expression can name, in one table for DataFusion."""
         columns = {"op": self.op}
+        present = pa.array(
+            [None if op == "delete" else at for at, op in enumerate(self.op.to_pylist())],
+            pa.int64(),
+        )
         for at, kind in enumerate(self.kinds):
             columns[f"c{at}"] = self.row.column(at)
-            old = pa.nulls(len(self.op), kind.type) if self.before is None else None
-            columns[f"b{at}"] = self.before.column(at) if self.before is not None else old
+            columns[f"a{at}"] = self.row.column(at).take(present)
+            unknown = self.before is None
+            old = pa.nulls(len(self.op), kind.type) if unknown else self.before.column(at)
+            columns[f"b{at}"] = old
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
@@ -173,8 +185,12 @@ def _batch(draw: Any, kinds: list[Kind], count: int) -> pa.RecordBatch:
 
 @st.composite
 def change_rows(draw: Any) -> Rows:
-    kinds = draw(st.lists(st.sampled_from(KINDS), min_size=3, max_size=8))
-    count = draw(st.integers(1, 12))
+    names = draw(st.sets(st.sampled_from([kind.name for kind in KINDS]), min_size=4))
+    kinds = [
+        draw(st.sampled_from([kind for kind in KINDS if kind.name == name]))
+        for name in sorted(names)
+    ]
+    count = draw(st.integers(1, 8))
     words = st.sampled_from(["insert", "update", "delete", "read"])
     return Rows(
         kinds,
@@ -199,6 +215,10 @@ class Conditions:
     def pick(self, *options: Any) -> Any:
         return self.draw(st.sampled_from(options))
 
+    def some(self, *kinds: str) -> str:
+        """One of the kinds, rather one that has a column."""
+        return self.pick(*kinds, *(each for each in kinds if each in self.columns for _ in "1234"))
+
     def of(self, kind: str, depth: int) -> Expr:
         leaf = depth <= 0 or self.draw(st.integers(0, 3)) == 0
         return self.leaf(kind) if leaf else getattr(self, kind)(depth - 1)
@@ -212,7 +232,7 @@ class Conditions:
             ("", f"c{at}"),
             ("", f"c{at}"),
             ("before.", f"b{at}"),
-            ("after.", f"(CASE WHEN op = 'delete' THEN NULL ELSE c{at} END)"),
+            ("after.", f"a{at}"),
         )
         return Expr(f"{side}c{at}", column.seen.format(name))
 
@@ -250,21 +270,30 @@ class Conditions:
         )(depth)
 
     def _pair(self, depth: int) -> tuple[str, str]:
-        numbers = ("int", "dec", "f64", "f32")
-        return self.pick(
-            (self.pick(*numbers), self.pick(*numbers)),
-            (self.pick(*numbers), self.pick(*numbers)),
-            ("text", "text"),
-            ("bool", "bool"),
-            (self.pick("date", "ts"), self.pick("date", "ts")),
-            ("tz", self.pick("tz", "tz")),
-            ("bytes", "bytes"),
-        )
+        numbers, moments = ("int", "dec", "f64", "f32"), ("date", "ts")
+        match self.some("int", "dec", "f64", "f32", "text", "bool", "date", "ts", "tz", "bytes"):
+            case "int" | "dec" | "f64" | "f32" as kind:
+                return kind, self.some(*numbers)
+            case "date" | "ts" as kind:
+                return kind, self.some(*moments)
+            case kind:
+                return kind, kind
 
     def _comparison(self, depth: int) -> Expr:
-        left, right = self._pair(depth)
+        left, right = self._compared(depth)
         op = self.pick("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
-        return sql(f"({{}} {op} {{}})", self.of(left, depth), self.of(right, depth))
+        return sql(f"({{}} {op} {{}})", left, right)
+
+    def _compared(self, depth: int) -> list[Expr]:
+        kinds = self._pair(depth)
+        return [self._beside(self.of(kind, depth), kind, kinds) for kind in kinds]
+
+    def _beside(self, expr: Expr, kind: str, kinds: tuple[str, ...]) -> Expr:
+        """DataFusion rounds a float beside a decimal to 15 places; we do not."""
+        floats = [each for each in ("f64", "f32") if each in kinds]
+        if kind != "dec" or not floats:
+            return expr
+        return theirs(f"CAST({{}} AS {'DOUBLE' if floats == ['f64'] else 'FLOAT'})", expr)
 
     def _junction(self, depth: int) -> Expr:
         op = self.pick("AND", "OR")
@@ -276,19 +305,23 @@ class Conditions:
 
     def _in(self, depth: int) -> Expr:
         kind, _ = self._pair(depth)
-        make = self.literal if self.draw(st.booleans()) else lambda k: self.of(k, depth - 1)
-        # DataFusion hashes long lists of floats, where NaN and zeros fare otherwise.
-        options = [make(kind) for _ in range(self.pick(1, 2) if kind[0] == "f" else self.pick(1, 5))]
+        op, one = self.pick("IN", "NOT IN"), self.of(kind, depth)
+        options = [self.literal(kind) for _ in range(self.pick(1, 2, 5))]
+        if self.draw(st.booleans()):
+            options = [self.of(kind, depth - 1) for _ in range(self.pick(1, 3))]
         if self.draw(st.integers(0, 3)) == 0:
             options.append(Expr("NULL", "NULL"))
-        op = self.pick("IN", "NOT IN")
-        return sql(f"({{}} {op} ({', '.join(['{}'] * len(options))}))", self.of(kind, depth), *options)
+        ours = f"({one.ours} {op} ({', '.join(each.ours for each in options)}))"
+        # Without its optimizer, DataFusion takes what is in the list to be the same for all rows.
+        equal = " OR ".join(f"{one.theirs} = {each.theirs}" for each in options)
+        return Expr(ours, f"({'NOT' if op == 'NOT IN' else ''} ({equal}))")
 
     def _between(self, depth: int) -> Expr:
-        kind, other = self._pair(depth)
         op = self.pick("BETWEEN", "NOT BETWEEN")
-        parts = self.of(kind, depth), self.of(other, depth), self.of(other, depth)
-        return sql(f"({{}} {op} {{}} AND {{}})", *parts)
+        kind, other = self._pair(depth)
+        parts = [(each, self.of(each, depth)) for each in (kind, other, other)]
+        beside = [self._beside(expr, each, (kind, other)) for each, expr in parts]
+        return sql(f"({{}} {op} {{}} AND {{}})", *beside)
 
     def _is(self, depth: int) -> Expr:
         test = self.pick("NULL", "TRUE", "FALSE", "NOT NULL", "NOT TRUE", "NOT FALSE")
@@ -304,7 +337,7 @@ class Conditions:
         return sql(f"{name}({{}}, {{}})", self.of("text", depth), self.literal("text"))
 
     def _operation(self, _: int) -> Expr:
-        text = self.pick("op = 'update'", "op IN ('insert', 'read')", "op <> 'delete'")
+        text = self.pick("(op = 'update')", "(op IN ('insert', 'read'))", "(op <> 'delete')")
         return Expr(text, text)
 
     def _bool_cast(self, depth: int) -> Expr:
@@ -325,7 +358,12 @@ class Conditions:
     def _choice(self, kind: str, depth: int) -> Expr:
         match self.pick("case", "coalesce", "nullif", "operand"):
             case "coalesce":
-                return sql("coalesce({}, {})", self.of(kind, depth), self.of(kind, depth))
+                one, other = self.of(kind, depth), self.of(kind, depth)
+                # Without its optimizer, DataFusion knows no coalesce.
+                case = (
+                    f"CASE WHEN {one.theirs} IS NOT NULL THEN {one.theirs} ELSE {other.theirs} END"
+                )
+                return Expr(f"coalesce({one.ours}, {other.ours})", case)
             case "nullif":
                 return sql("nullif({}, {})", self.of(kind, depth), self.of(kind, depth))
             case "operand":
@@ -420,7 +458,9 @@ class Conditions:
             kind = self.pick("text", "int", "f32", "f64", "dec", "bool")
             return sql(f"{self.pick('TRY_CAST', 'CAST')}({{}} AS DOUBLE)", self.of(kind, depth))
 
-        return self.pick(arithmetic, arithmetic, function, cast, lambda: self._choice("f64", depth))()
+        return self.pick(
+            arithmetic, arithmetic, function, cast, lambda: self._choice("f64", depth)
+        )()
 
     def f32(self, depth: int) -> Expr:
         def arithmetic() -> Expr:
@@ -478,8 +518,11 @@ class Conditions:
 
     def ts(self, depth: int) -> Expr:
         def cast() -> Expr:
-            moment = self.of(self.pick("text", "date", "ts"), depth)
-            return sql(f"{self.pick('TRY_CAST', 'TRY_CAST', 'CAST')}({{}} AS TIMESTAMP)", moment)
+            if self.draw(st.booleans()):
+                word = self.pick("TRY_CAST", "TRY_CAST", "CAST")
+                return sql(f"{word}({{}} AS TIMESTAMP)", self.of("text", depth))
+            # TRY_CAST is NULL in DataFusion beyond what nanoseconds reach, CAST is an error.
+            return sql("CAST({} AS TIMESTAMP)", self.of(self.pick("date", "ts"), depth))
 
         def truncated() -> Expr:
             unit = self.pick("year", "quarter", "month", "week", "day", "hour", "minute", "second")
@@ -499,7 +542,8 @@ def cases(draw: Any) -> tuple[Rows, Expr]:
 
 def ask_datafusion(rows: Rows, condition: str) -> list[bool] | None:
     """What DataFusion answers for each row; None if it refuses."""
-    context = SessionContext()
+    # The optimizer takes casts out of comparisons, and with them what does not fit (in version 55).
+    context = SessionContext(SessionConfig().set("datafusion.optimizer.max_passes", "0"))
     context.register_record_batches("changes", [[rows.table()]])
     try:
         found = context.sql(f"SELECT {condition} AS kept FROM changes").collect()
@@ -520,6 +564,10 @@ def test_answers_are_those_of_datafusion(case: tuple[Rows, Expr]) -> None:
     try:
         tree = parse_filter(condition.ours, rows.row.schema).tree
         ours = evaluate(tree, rows.row, before=rows.before, op=rows.op).to_pylist()
+    except InvalidFilter as error:
+        # A cast of a text in the filter itself is tried at once, even where no row needs it.
+        assert any(reason in error.reason for reason in UNREADABLE)
+        return
     except InvalidRows as error:
         note(str(error))
         answer = ask_datafusion(rows, condition.theirs)

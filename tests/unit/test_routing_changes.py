@@ -82,7 +82,7 @@ def test_a_key_is_needed_only_in_the_images_that_carry_it() -> None:
         {"op": deletes, "after": no_key, "before": ROWS, "before_known": unknown},
         {"op": inserts, "after": no_key, "before": ROWS, "before_known": known},
     ):
-        with pytest.raises(InvalidRows, match="Key column 'id' .* is null in row 0"):
+        with pytest.raises(InvalidRows, match=r"Key column 'id' .* is null in row 0"):
             changes(**images)
 
 
@@ -116,7 +116,7 @@ def test_dictionaries_become_columns_by_all_their_names() -> None:
 @pytest.mark.parametrize("values", [[1, "a"], [2**70, 1], [{"a": 1}, 1]], ids=str)
 def test_values_of_no_common_type_are_refused_by_column(values: list[Any]) -> None:
     given = [{"id": 1, "x": values[0]}, {"id": 2, "x": values[1]}]
-    with pytest.raises(InvalidRows, match="Column 'x' .* cannot be made one type"):
+    with pytest.raises(InvalidRows, match=r"Column 'x' .* cannot be made one type"):
         Changes.from_rows("t", Op.INSERT, given, ["id"], 1)
 
 
@@ -133,6 +133,14 @@ def test_tables_of_many_or_no_chunks_are_taken() -> None:
     assert made.after.column("id").to_pylist() == [1, 2, 1, 2]
     empty = Changes.from_rows("t", Op.INSERT, chunked.schema.empty_table(), ["id"], 1)
     assert len(empty) == 0
+
+
+def test_views_become_plain_columns() -> None:
+    columns = {"id": pa.array(["a"], pa.string_view()), "x": pa.array([b"b"], pa.binary_view())}
+    made = Changes.from_rows("t", Op.DELETE, pa.RecordBatch.from_pydict(columns), ["id"], 1)
+    assert made.schema.types == [pa.string(), pa.binary()]
+    assert made.before is not None
+    assert made.before.to_pylist() == [{"id": "a", "x": b"b"}]
 
 
 def test_no_dictionaries_at_all_have_no_key_column() -> None:

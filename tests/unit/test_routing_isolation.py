@@ -15,7 +15,7 @@ ALLOWED = {"duolog", "numpy", "pyarrow"} | set(sys.stdlib_module_names)
 class OnlyTheFew:
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]
-        if top not in ALLOWED and not top.startswith(("__editable__", "_")):
+        if top not in ALLOWED and not top.startswith(("__editable__", "_sysconfigdata")):
             raise ModuleNotFoundError(f"{name} is not there in this environment", name=name)
 
 
@@ -46,8 +46,6 @@ prepared = pickle.loads(
 )
 (part,) = route_prepared(Changes.from_rows("orders", Op.INSERT, rows, ["id"], 1), prepared).records
 print(part.records.column("key").to_pylist(), part.records.column("value")[0].as_py().decode())
-foreign = {name.partition(".")[0] for name in sys.modules} - ALLOWED
-print(sorted(name for name in foreign if not name.startswith("_")))
 """
 
 
@@ -60,9 +58,7 @@ def test_routing_and_encoding_need_only_pyarrow_and_numpy() -> None:
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    records, foreign = run.stdout.splitlines()
-    assert records == (
+    assert run.stdout == (
         """[b'{"id":2}'] {"before":null,"after":{"id":2,"qty":2,"note":null},"""
-        '"source":{"connector":"duolog","table":"orders"},"op":"c","ts_ms":1}'
+        '"source":{"connector":"duolog","table":"orders"},"op":"c","ts_ms":1}\n'
     )
-    assert foreign == "[]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -119,6 +120,19 @@ def test_debezium_carries_both_images_and_a_tombstone_behind_each_delete(
     wanted = f'{{"before":{before},"after":{after},{SOURCE},"op":"{word}","ts_ms":1700000000000}}'
     tombstones = [None] if op is Op.DELETE else []
     assert values(payload, DEBEZIUM, op, known=known) == [wanted, *tombstones]
+
+
+@dataclass(frozen=True)
+class WithoutTombstones(TopicSettings):
+    tombstones_on_delete: bool = False
+
+
+def test_a_topic_can_do_without_tombstones() -> None:
+    routes = (Route("shop.orders", ALL),)
+    without = Topic(7, "orders", WithoutTombstones(envelope=DEBEZIUM), routes, 0, 0)
+    deleted = Changes.from_rows("shop.orders", Op.DELETE, [OLD], ["id"], 1)
+    (routed,) = route(deleted, RoutingPlan.of([without])).records
+    assert [value is None for value in routed.records.column("value").to_pylist()] == [False]
 
 
 def test_an_update_that_changed_nothing_is_still_a_record() -> None:

@@ -238,7 +238,9 @@ def test_deletes_of_unknown_rows_are_not_placed_by_columns_that_nobody_knows() -
 
 def test_a_format_without_a_codec_is_refused_by_name() -> None:
     only_raw = {Format.RAW: BUILT_IN[Format.RAW]}
-    with pytest.raises(InvalidSetting, match="value of table 'orders' in topic 'topic1' .* 'json'"):
+    with pytest.raises(
+        InvalidSetting, match=r"value of table 'orders' in topic 'topic1' .* 'json'"
+    ):
         route(inserted(1), RoutingPlan.of([topic(1, orders())]), only_raw)
 
 
@@ -283,8 +285,19 @@ def test_more_than_arrow_can_hold_is_refused_by_name() -> None:
             raise pa.ArrowCapacityError("array cannot contain more than 2147483646 bytes")
 
     plan = RoutingPlan.of([topic(1, orders())])
-    with pytest.raises(InvalidRows, match="more than 2 GiB .* 'topic1'. Hand over fewer rows"):
+    with pytest.raises(InvalidRows, match=r"more than 2 GiB .* 'topic1'. Hand over fewer rows"):
         route(inserted(1), plan, {Format.JSON: Bursting()})
+
+
+def test_routes_of_one_topic_that_are_too_much_together_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = {"id": 1, "qty": 1, "note": None}
+    made = changes_of([Row(INSERT, row, row), Row(DELETE, row, row)])
+    plan = RoutingPlan.of([topic(1, orders(frozenset({INSERT})), orders(frozenset({DELETE})))])
+    monkeypatch.setattr("duolog.log.routing.drafts.MAX_BATCH_BYTES", 100)
+    with pytest.raises(InvalidRows, match="2 changes of table 'orders' become more than 2 GiB"):
+        route(made, plan)
 
 
 # The same in plain Python, a row at a time.

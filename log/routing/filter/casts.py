@@ -23,7 +23,7 @@ from duolog.log.routing.filter.kinds import (
     kind_of,
 )
 from duolog.log.routing.filter.mistake import Mistake
-from duolog.log.routing.filter.steps import Array, Refusal, Step
+from duolog.log.routing.filter.steps import Array, Refusal, Step, count
 from duolog.log.routing.filter.tree import Cast, TypeName
 
 _TYPES = {
@@ -68,7 +68,7 @@ def cast(node: Cast, part: Step) -> Step:
 
 def _checked(node: Cast, values: Array, converted: Array, fits: Array) -> Array:
     misfits = pc.and_(values.is_valid(), pc.invert(fits))
-    if misfits.true_count and not node.or_null:
+    if count(misfits) and not node.or_null:
         first = str(values.filter(misfits)[0])
         shown = first if len(first) <= 40 else first[:37] + "..."
         raise Refusal(f"'{shown}' is no {node.to}. TRY_CAST would make it NULL.")

@@ -75,7 +75,7 @@ class Change:
 
     def _unless_deleted(self, values: Array) -> Array:
         deleted = pc.fill_null(pc.equal(self.load(Operation()), "delete"), False)
-        if not deleted.true_count:
+        if not steps.count(deleted):
             return values
         mask = deleted.to_numpy(zero_copy_only=False)
         return values.take(pa.array(np.arange(len(values)), mask=mask))
@@ -85,7 +85,8 @@ def _working(values: Array, type_: Type) -> Array:
     values = _decoded(values)
     if pa.types.is_float16(values.type):
         missing = values.is_null().to_numpy(zero_copy_only=False)
-        return pa.array(values.to_numpy(zero_copy_only=False), type_, mask=missing)
+        numbers = values.to_numpy(zero_copy_only=False).astype(np.float32)
+        return pa.array(numbers, mask=missing)
     return values if values.type == type_ else values.cast(type_)
 
 

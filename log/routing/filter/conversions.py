@@ -120,7 +120,7 @@ def _float_from_text(values: Array, to: TypeName) -> Converted:
     fits = pc.match_substring_regex(trimmed, pattern=_FLOAT)
     texts = pc.fill_null(only(trimmed, fits), "nan").to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore"):
-        found = texts.astype(np.float64).astype(_float_type(to).to_pandas_dtype())
+        found = texts.astype(np.float64 if to.word == "double" else np.float32)
     return pa.array(found), fits
 
 

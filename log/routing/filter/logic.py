@@ -15,7 +15,7 @@ from duolog.log.routing.filter import steps, strings
 from duolog.log.routing.filter.coerce import coerce, named, together
 from duolog.log.routing.filter.kinds import BOOLEAN, NULL, Kind, Type, kind_of
 from duolog.log.routing.filter.mistake import Mistake
-from duolog.log.routing.filter.steps import Array, Rows, Step, Values, scatter
+from duolog.log.routing.filter.steps import Array, Rows, Step, Values, count, scatter
 from duolog.log.routing.filter.tree import (
     And,
     Between,
@@ -69,7 +69,7 @@ def _joined(node: Node, tests: Sequence[Step], *, every: bool) -> Step:
                 result = join(result, test.run(rows))
                 continue
             undecided = pc.fill_null(result if every else pc.invert(result), True)
-            if undecided.true_count:
+            if count(undecided):
                 found = test.whole(rows.where(undecided))
                 result = join(result, scatter(found, undecided))
         return result

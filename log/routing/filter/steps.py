@@ -25,6 +25,12 @@ Values: TypeAlias = Any
 Array: TypeAlias = Any
 
 
+def count(mask: Array) -> int:
+    """How often a mask is true."""
+    # Not `mask.true_count`: pyarrow 15 crashes on it when there are no rows.
+    return int(pc.sum(mask, min_count=0).as_py())
+
+
 class Rows:
     """Some rows. Columns are brought into their working type when first asked for."""
 
@@ -40,7 +46,7 @@ class Rows:
 
     def where(self, mask: Array) -> Rows:
         """Only the rows for which the mask, which has no nulls, is true."""
-        return Rows(mask.true_count, lambda name: self.column(name).filter(mask))
+        return Rows(count(mask), lambda name: self.column(name).filter(mask))
 
 
 @dataclass(frozen=True, slots=True)

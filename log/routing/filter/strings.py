@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from duolog.log.routing.filter import steps
 from duolog.log.routing.filter.kinds import INTEGER, TEXT
 from duolog.log.routing.filter.steps import Array, Refusal, Values
 
@@ -115,7 +116,7 @@ def _with_long_letters(values: Array, changed: Array, change: Callable[[str], st
     if pc.all(pc.string_is_ascii(values)).as_py() is not False:
         return changed
     special = pc.fill_null(pc.match_substring_regex(values, pattern=_long_letters()), False)
-    if not special.true_count:
+    if not steps.count(special):
         return changed
     words = pa.array([change(text) for text in values.filter(special).to_pylist()], TEXT)
     return pc.replace_with_mask(changed, special, words)

@@ -1,0 +1,55 @@
+"""Topics as they are stored: version 1 stays readable."""
+
+from __future__ import annotations
+
+import pytest
+
+from duolog.errors import UnsupportedFormat
+from duolog.log.model import Op, PayloadMode, Retention, Route, Topic, TopicSettings
+from duolog.log.routing.filter.parse import parse_filter
+from duolog.log.topic_json import topic_from_bytes, topic_to_bytes
+
+TOPIC = Topic(
+    7,
+    "orders",
+    TopicSettings(alias="o", partitions=3, retention=Retention(60.5, 1000)),
+    (
+        Route("shop.orders", frozenset({Op.INSERT, Op.DELETE})),
+        Route(
+            "shop.items",
+            frozenset({Op.UPDATE}),
+            parse_filter("amount > 10"),
+            PayloadMode.DIFF,
+            ("region",),
+        ),
+    ),
+    1000,
+    2000,
+)
+OLD = (
+    b'{"v":1,"id":7,"name":"orders","settings":{"alias":"o","partitions":3,"retention":{"secon'
+    b'ds":60.5,"max_bytes":1000},"key_format":"json","value_format":"json","envelope":"flat","'
+    b'tombstones_on_delete":true,"kafka_topic":null,"dedup_window_seconds":null},"routes":[{"t'
+    b'able":"shop.orders","ops":[1,3],"filter":null,"payload":1,"partition_by":[]},{"table":"s'
+    b'hop.items","ops":[2],"filter":{"text":"amount > 10","tree":{"v":1,"filter":{"node":"comp'
+    b'arison","op":">","left":{"node":"column","side":"row","path":["amount"]},"right":{"node"'
+    b':"constant","value":10}}}},"payload":3,"partition_by":["region"]}],"created_at_ms":1000,'
+    b'"updated_at_ms":2000}'
+)
+
+
+def test_a_topic_is_stored_whole() -> None:
+    assert topic_from_bytes(topic_to_bytes(TOPIC)) == TOPIC
+
+
+def test_the_bytes_of_version_1_stay_readable() -> None:
+    assert topic_from_bytes(OLD) == TOPIC
+
+
+def test_settings_that_came_later_have_their_defaults() -> None:
+    assert topic_from_bytes(OLD.replace(b'"tombstones_on_delete":true,', b"")) == TOPIC
+
+
+def test_a_newer_version_is_refused() -> None:
+    with pytest.raises(UnsupportedFormat, match="newer"):
+        topic_from_bytes(OLD.replace(b'{"v":1,"id"', b'{"v":2,"id"'))

@@ -79,7 +79,7 @@ def encode(records: Any) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, RECORD_SCHEMA, options=_LZ4) as stream:
         stream.write_batch(records)
-    message = memoryview(sink.getvalue())[_SCHEMA_BYTES:-_END_BYTES]
+    message = memoryview(sink.getvalue())[len(_SCHEMA) : -_END_BYTES]
     return _framed(_ARROW, records.num_rows, times[0].as_py(), bounds["max"].as_py(), message)
 
 
@@ -119,20 +119,24 @@ def decode(encoded: bytes) -> Any:
     content = view[HEADER_BYTES:]
     if header.body == _PACKED:
         return unpack(content, header.count, RECORD_SCHEMA)
-    return pa.ipc.read_record_batch(pa.py_buffer(content), RECORD_SCHEMA)
+    stream = pa.ipc.open_stream(pa.py_buffer(b"".join((_SCHEMA, content))), options=_UNTHREADED)
+    return stream.read_next_batch()
 
 
 _DAMAGE_ADVICE = "The disk or a copy has damaged it: restore the log from a backup."
-_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
+# Without Arrow's thread pool: on batches of this size, handing each buffer over and waiting for it
+# takes longer than the packing itself (measured: 277 us against 175 to decode, worse when busy).
+_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_UNTHREADED = pa.ipc.IpcReadOptions(use_threads=False)
+_END_BYTES = 8  # of an IPC stream
 
 
-def _stream_overhead() -> tuple[int, int]:
-    """How many bytes of an IPC stream are its schema, and how many its end mark."""
+def _schema_message() -> bytes:
+    """The part of an IPC stream that batches are stored without."""
     empty = pa.BufferOutputStream()
     with pa.ipc.new_stream(empty, RECORD_SCHEMA, options=_LZ4):
         pass
-    end_bytes = 8
-    return empty.getvalue().size - end_bytes, end_bytes
+    return bytes(memoryview(empty.getvalue())[:-_END_BYTES])
 
 
-_SCHEMA_BYTES, _END_BYTES = _stream_overhead()
+_SCHEMA = _schema_message()

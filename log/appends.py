@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import reduce
+from io import BytesIO, FileIO
 
 from duolog.errors import DamagedPart, NotWritten, StagedForOtherTopic, UnknownTopic
 from duolog.log.batch import decode, encode, read_header
@@ -39,7 +40,6 @@ from duolog.log.times import BatchSize, pack_batch_size
 
 _TRIES = 3
 _VERIFIERS = 2
-_SYNC_EVERY_BYTES = 32 << 20
 
 
 class Appender:
@@ -112,11 +112,13 @@ class _Plan:
                 start += staged.length
         places.sort(key=lambda place: place[:3])
         with ExitStack() as opened:
-            current, content = -1, None
+            current = -1
+            content: BytesIO | FileIO | None = None
             for _, number, start, staged in places:
                 if number != current or content is None:
                     opened.close()
-                    current, content = number, opened.enter_context(self.parts[number].open())
+                    current, content = number, self.parts[number].open()
+                    opened.push(content.__exit__)
                 yield staged, self.parts[number].read_at(content, start, staged.length)
 
 
@@ -166,7 +168,6 @@ class _Attempt:
     def _write_records(self) -> None:
         store = self.state.store
         batch = WriteBatch()
-        unsynced = 0
         for staged, read in self.plan.ordered():
             where = TopicPartition(staged.topic_id, staged.partition)
             _check_header(staged, read)
@@ -177,12 +178,7 @@ class _Attempt:
                     continue
             if batch.operations and batch.size_bytes + len(encoded) > MAX_WRITE_BYTES:
                 store.write(batch, self._incarnation)
-                unsynced += batch.size_bytes
                 batch = WriteBatch()
-                if unsynced > _SYNC_EVERY_BYTES:
-                    # So that the last sync is short, and others who sync meanwhile wait little.
-                    store.sync(self._incarnation)
-                    unsynced = 0
             head = self._head(where)
             batch.put("records", record_key(where, head.next_offset), encoded)
             last_ts_ms = max(head.last_ts_ms, max_ts_ms)

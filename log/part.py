@@ -16,7 +16,7 @@ import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from io import BytesIO
+from io import BytesIO, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -29,7 +29,7 @@ from duolog.log.model import MAX_RECORD_BYTES, Topic
 from duolog.log.routing.content_hash import content_sum
 
 MESSAGE_VERSION = 1
-_READ_BYTES = 1 << 20
+_READ_BYTES = 1 << 18
 _HASHES = 2**64
 
 
@@ -124,9 +124,11 @@ class Part:
     def verify(self) -> None:
         """Read the whole part once; what is not as its task wrote it is refused."""
         length = crc32 = 0
-        for piece in self._pieces():
-            length += len(piece)
-            crc32 = zlib.crc32(piece, crc32)
+        buffer = memoryview(bytearray(_READ_BYTES))
+        with self.open() as content:
+            while read := content.readinto(buffer):
+                length += read
+                crc32 = zlib.crc32(buffer[:read], crc32)
         if length != self.length:
             raise DamagedPart(
                 f"{self._shown()} has {length} bytes, its task wrote {self.length}. Run the write "
@@ -142,37 +144,28 @@ class Part:
 
     def encoded_batches(self) -> Iterator[tuple[StagedBatch, bytes]]:
         """Each batch with its bytes, in the order of the part."""
-        with self._open() as content:
+        start = 0
+        with self.open() as content:
             for staged in self.batches:
-                yield staged, self._read(content, staged.length)
+                yield staged, self.read_at(content, start, staged.length)
+                start += staged.length
 
-    def read_at(self, content: BinaryIO, start: int, length: int) -> bytes:
+    def read_at(self, content: BytesIO | FileIO, start: int, length: int) -> bytes:
         """One batch out of the opened part."""
         content.seek(start)
-        return self._read(content, length)
-
-    def open(self) -> BinaryIO:
-        """The part's bytes, to be closed by the caller."""
-        return self._open()
-
-    def _read(self, content: BinaryIO, length: int) -> bytes:
         encoded = content.read(length)
         if len(encoded) != length:
             raise DamagedPart(f"{self._shown()} was cut short while it was read.")
         return encoded
 
-    def _pieces(self) -> Iterator[bytes | memoryview]:
-        with self._open() as content:
-            while piece := content.read(_READ_BYTES):
-                yield piece
-
-    def _open(self) -> BinaryIO:
+    def open(self) -> BytesIO | FileIO:
+        """The part's bytes, unbuffered, to be closed by the caller."""
         if self.body is not None:
             return BytesIO(self.body)
         if self.path is None:
             raise DamagedPart("A part names neither bytes nor a file.")
         try:
-            return Path(self.path).open("rb")
+            return FileIO(self.path)
         except OSError as error:
             raise DamagedPart(
                 f"{self._shown()} cannot be read ({error.strerror}). The staging folder must be "

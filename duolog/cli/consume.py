@@ -1,0 +1,132 @@
+"""`duolog consume`"""
+
+from __future__ import annotations
+
+import select
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from duolog.cli import output
+from duolog.cli.opening import opened
+from duolog.cli.options import AsJson, LogFolder, OnePartition, TopicName
+from duolog.cli.record_lines import Lines
+from duolog.cli.starts import start_of
+from duolog.cli.turns import Turns
+
+if TYPE_CHECKING:
+    from duolog.log import LogAccess
+    from duolog.log.model import GroupPosition, Start, Topic
+
+_LOOK_AT_READER_SECONDS = 1.0
+
+
+def consume(
+    topic: TopicName,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="G", help="Begin where this group is.", show_default=False),
+    ] = None,
+    begin: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="PLACE",
+            help="earliest, latest, an offset, an ISO 8601 time, or @ and milliseconds since 1970. "
+            "A group goes on where it is instead, once it has been somewhere.",
+        ),
+    ] = "earliest",
+    partition: OnePartition = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="At most so many records.", show_default="all"),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            "-f",
+            help="Wait for more at the end. Meanwhile nobody else can open the log.",
+        ),
+    ] = False,
+    ack: Annotated[
+        bool, typer.Option("--ack", help="Move the group past what was printed.")
+    ] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Keys and values in base64, exactly.")] = False,
+    log: LogFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print records, a JSON line each, up to the end of the topic.
+
+    All partitions in turns, or one. A key or value is shown as JSON where it
+    is that, as text where it is UTF-8, else in base64 with "value_encoding"
+    beside it.
+
+    A log that is opened this way has one owner: nobody else can open it
+    before this ends.
+    """
+    del as_json  # records are JSON lines anyway; it decides how errors look
+    if ack and group is None:
+        raise typer.BadParameter("Say whose position is to move: --group G.", param_hint="--ack")
+    start = start_of(begin, "--from")
+    with opened(log) as opened_log:
+        found = opened_log.topic(topic)
+        numbers = tuple(range(found.partitions)) if partition is None else (partition,)
+        turns = Turns(opened_log, found, _positions(opened_log, found, numbers, group, start))
+        lines = Lines(found, raw=raw)
+        left = limit
+        while left is None or left > 0:
+            page = turns.next_page(left)
+            if page is None:
+                if not follow:
+                    return
+                _wait(opened_log, found, turns.positions)
+                continue
+            output.write(b"".join(lines.line(page.partition, record) for record in page))
+            output.flush()
+            if ack and group is not None:
+                opened_log.ack(group, found.id, page.next_offset - 1, page.partition)
+            left = None if left is None else left - page.count
+
+
+def _positions(
+    log: LogAccess, topic: Topic, partitions: tuple[int, ...], group: str | None, start: Start
+) -> dict[int, int]:
+    """Where to begin in each partition, the one first that the group has not read for longest."""
+    positions: dict[int, int] = {}
+    known: dict[int, GroupPosition] = {}
+    for partition in partitions:
+        position = None if group is None else log.group_position(group, topic.id, partition)
+        if position is None:
+            positions[partition] = log.resolve(topic.id, partition, start)
+            continue
+        known[partition] = position
+        offsets = log.offsets(topic.id)[partition]
+        positions[partition] = max(position.position, offsets.start)
+        if offsets.start > position.position:
+            output.note(
+                f"Group '{group}' was at {position.position} in partition {partition}; retention "
+                f"has removed what was before {offsets.start}, so it begins there."
+            )
+    first = sorted(positions, key=lambda each: known[each].changed_at_ms if each in known else 0)
+    return {partition: positions[partition] for partition in first}
+
+
+def _wait(log: LogAccess, topic: Topic, positions: dict[int, int]) -> None:
+    """Wait for a record, or until nobody reads what is printed."""
+    beyond = {(topic.id, partition): offset for partition, offset in positions.items()}
+    while not log.wait_for_append(beyond, _LOOK_AT_READER_SECONDS):
+        if _reader_has_gone():
+            raise BrokenPipeError
+
+
+def _reader_has_gone() -> bool:
+    """A pipe tells of it when one writes, but with nothing to print nothing is written."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except OSError:  # not a real file, in a test
+        return False
+    poll = select.poll()
+    poll.register(descriptor, 0)  # errors are always told
+    return bool(poll.poll(0))

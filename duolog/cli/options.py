@@ -1,0 +1,33 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+LogFolder = Annotated[
+    str | None,
+    typer.Option(
+        "--log",
+        metavar="DIR",
+        help="The log's directory (or DUOLOG_LOG, or log = … in duolog.toml).",
+        show_default=False,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON lines on stdout; errors as JSON too.")]
+TopicName = Annotated[
+    str, typer.Argument(metavar="TOPIC", help="Its name, alias or id.", show_default=False)
+]
+OnePartition = Annotated[
+    int | None,
+    typer.Option("--partition", metavar="P", help="This one alone.", show_default=False),
+]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask. (Only asked at a terminal anyway.)")
+]
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """The names in a list with commas."""
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())

@@ -1,0 +1,89 @@
+"""Results on stdout: JSON lines for programs, tables for people. Notes on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+RIGHT = ">"
+"""Before a column's heading: its cells are numbers."""
+
+_WIDE = 10_000  # for pipes and files: nothing is to be cut off
+
+
+def json_line(fields: dict[str, Any]) -> None:
+    """One object on a line of its own."""
+    write((json.dumps(fields, ensure_ascii=False, separators=(",", ":")) + "\n").encode())
+
+
+def write(lines: bytes) -> None:
+    """Whole lines, as they are, whatever the locale."""
+    sys.stdout.buffer.write(lines)
+
+
+def flush() -> None:
+    """Hand over to whoever reads stdout."""
+    sys.stdout.flush()
+
+
+def note(text: str) -> None:
+    """Something that people should know."""
+    sys.stderr.write(text + "\n")
+
+
+def blank() -> None:
+    """An empty line between tables."""
+    sys.stdout.write("\n")
+
+
+def console() -> Console:
+    """A Rich console on stdout that cuts nothing off where nobody looks at the width."""
+    from rich.console import Console
+
+    on_terminal = sys.stdout.isatty()
+    return Console(width=None if on_terminal else _WIDE, highlight=False, markup=False, emoji=False)
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "") -> None:
+    """A table as narrow as its cells. Headings with a leading `>` are right-aligned."""
+    from rich import box
+    from rich.table import Table
+
+    shown = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
+    )
+    for heading in headings:
+        is_number = heading.startswith(RIGHT)
+        shown.add_column(
+            heading.removeprefix(RIGHT),
+            justify="right" if is_number else "left",
+            no_wrap=is_number,
+            overflow="fold",
+        )
+    for row in rows:
+        shown.add_row(*row)
+    console().print(shown)
+
+
+def fields(pairs: Iterable[tuple[str, str]]) -> None:
+    """Names and values below one another, without those that have no value."""
+    from rich.table import Table
+
+    shown = Table.grid(padding=(0, 2))
+    shown.add_column(style="dim", no_wrap=True)
+    shown.add_column(overflow="fold")
+    for name, value in pairs:
+        if value:
+            shown.add_row(name, value)
+    console().print(shown)

@@ -1,0 +1,107 @@
+"""The program: all commands, and how each of them ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from duolog.cli import acknowledge, consume, demo, doctor, groups, publish, sources, topics
+from duolog.errors import DuologError
+
+INTERRUPTED = 130
+READER_GONE = 141  # as a program that SIGPIPE has ended
+
+# Typer brings its own click in later versions and does not export this class.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+class Program(TyperGroup):
+    """All commands. Turns what they raise into messages and exit codes."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta["duolog.json"] = "--json" in args
+        parsed: list[str] = super().parse_args(ctx, args)
+        return parsed
+
+    def invoke(self, ctx: Any) -> Any:
+        as_json = bool(ctx.meta["duolog.json"])
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except DuologError as error:
+            report(str(error), error.code, as_json=as_json)
+            raise typer.Exit(1) from error
+        except UsageError as error:
+            if not as_json:
+                raise
+            report(error.format_message(), "UsageError", as_json=True)  # type: ignore[attr-defined]
+            raise typer.Exit(2) from error
+        except BrokenPipeError as error:
+            forget_stdout()
+            raise typer.Exit(READER_GONE) from error
+        except KeyboardInterrupt as error:
+            raise typer.Exit(INTERRUPTED) from error
+        return result
+
+
+def report(message: str, code: str, *, as_json: bool) -> None:
+    """Say what went wrong."""
+    if as_json:
+        text = json.dumps({"error": message, "code": code})
+    elif sys.stderr.isatty() and "NO_COLOR" not in os.environ:
+        text = f"\x1b[1;31mError:\x1b[0m {message}"
+    else:
+        text = f"Error: {message}"
+    sys.stderr.write(text + "\n")
+
+
+def forget_stdout() -> None:
+    """Nobody reads it any more: what Python still wants to flush at exit goes nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+app = typer.Typer(
+    name="duolog",
+    cls=Program,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Duolog: an embedded, exactly-once topic log for change events.",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"duolog {version('duolog')}")
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    del version
+
+
+topics.app.command()(sources.add_source)
+topics.app.command()(sources.drop_source)
+app.add_typer(topics.app, name="topic")
+app.add_typer(groups.app, name="group")
+app.command()(publish.publish)
+app.command(name="produce", hidden=True)(publish.publish)
+app.command()(consume.consume)
+app.command()(acknowledge.ack)
+app.command()(demo.demo)
+app.command()(doctor.doctor)

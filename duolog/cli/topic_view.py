@@ -1,0 +1,142 @@
+"""A topic as it is shown: a line of a table, a page of its own, a JSON object."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from duolog.cli import output, shown
+from duolog.log.model import PartitionOffsets, Retention, Topic, words
+
+if TYPE_CHECKING:
+    from duolog.log import LogAccess
+
+HEADINGS = ["topic", "alias", ">partitions", ">records", ">size", "kept", ">routes"]
+
+Offsets = tuple[PartitionOffsets, ...]
+
+
+def row(topic: Topic, offsets: Offsets) -> list[str]:
+    """One line among others, for HEADINGS."""
+    return [
+        topic.name,
+        topic.alias or "",
+        shown.count(topic.partitions),
+        shown.count(records(offsets)),
+        shown.size(_bytes(offsets)),
+        _kept(topic.retention),
+        shown.count(len(topic.routes)),
+    ]
+
+
+def show(log: LogAccess, topic: Topic, *, as_json: bool) -> None:
+    """All about one topic."""
+    offsets = log.offsets(topic.id)
+    if as_json:
+        output.json_line({**summary(topic, offsets), "offsets": list(map(_offsets, offsets))})
+        return
+    settings = topic.settings
+    window = settings.dedup_window_seconds
+    output.fields(
+        [
+            ("topic", topic.name),
+            ("alias", topic.alias or ""),
+            ("id", str(topic.id)),
+            ("records", f"{shown.count(records(offsets))}, {shown.size(_bytes(offsets))}"),
+            ("kept", _kept(settings.retention)),
+            ("formats", f"key {settings.key_format}, value {settings.value_format}"),
+            ("envelope", settings.envelope),
+            ("repeats", f"left out within {shown.duration(window)}" if window else ""),
+            ("created", shown.moment(topic.created_at_ms)),
+            ("changed", shown.moment(topic.updated_at_ms)),
+        ]
+    )
+    output.blank()
+    output.table(
+        [">partition", ">start", ">next", ">records", ">size", "last record"],
+        [
+            [
+                str(each.partition),
+                shown.count(each.start),
+                shown.count(each.next_offset),
+                shown.count(each.next_offset - each.start),
+                shown.size(each.bytes),
+                shown.moment(each.last_ts_ms),
+            ]
+            for each in offsets
+        ],
+    )
+    if topic.routes:
+        output.blank()
+        output.table(
+            ["source", "on", "payload", "where", "partition by"],
+            [
+                [
+                    route.table,
+                    words(route.ops),
+                    route.payload.word or "",
+                    "" if route.filter is None else route.filter.text,
+                    ", ".join(route.partition_by) or "(key)",
+                ]
+                for route in topic.routes
+            ],
+        )
+
+
+def summary(topic: Topic, offsets: Offsets) -> dict[str, Any]:
+    """The JSON object of a topic, but for its partitions one by one."""
+    settings = topic.settings
+    return {
+        "topic": topic.name,
+        "id": topic.id,
+        "alias": topic.alias,
+        "partitions": topic.partitions,
+        "records": records(offsets),
+        "bytes": _bytes(offsets),
+        "retention_seconds": settings.retention.seconds,
+        "retention_max_bytes": settings.retention.max_bytes,
+        "dedup_window_seconds": settings.dedup_window_seconds,
+        "key_format": settings.key_format,
+        "value_format": settings.value_format,
+        "envelope": settings.envelope,
+        "created_at_ms": topic.created_at_ms,
+        "updated_at_ms": topic.updated_at_ms,
+        "routes": [
+            {
+                "table": route.table,
+                "on": [op.word for op in sorted(route.ops)],
+                "where": None if route.filter is None else route.filter.text,
+                "payload": route.payload.word,
+                "partition_by": list(route.partition_by),
+            }
+            for route in topic.routes
+        ],
+    }
+
+
+def records(offsets: Offsets) -> int:
+    """How many records a topic holds."""
+    return sum(each.next_offset - each.start for each in offsets)
+
+
+def _bytes(offsets: Offsets) -> int:
+    return sum(each.bytes for each in offsets)
+
+
+def _offsets(each: PartitionOffsets) -> dict[str, Any]:
+    return {
+        "partition": each.partition,
+        "start_offset": each.start,
+        "next_offset": each.next_offset,
+        "last_offset": each.last_offset,
+        "bytes": each.bytes,
+        "last_ts": each.last_ts_ms,
+    }
+
+
+def _kept(retention: Retention) -> str:
+    limits = []
+    if retention.seconds is not None:
+        limits.append(shown.duration(retention.seconds))
+    if retention.max_bytes is not None:
+        limits.append(shown.size(retention.max_bytes))
+    return ", ".join(limits) or "for ever"

@@ -1,0 +1,194 @@
+"""`duolog topic …`"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from duolog.cli import output, shown, topic_view
+from duolog.cli.opening import confirmed, opened
+from duolog.cli.options import AsJson, LogFolder, TopicName, Yes
+from duolog.log.model import Envelope, Format, Retention, Swept, Topic, TopicSettings
+
+app = typer.Typer(no_args_is_help=True, help="Make, change, look at and remove topics.")
+
+
+@app.command(name="list")
+def list_topics(log: LogFolder = None, as_json: AsJson = False) -> None:
+    """All topics."""
+    with opened(log) as opened_log:
+        topics = [(topic, opened_log.offsets(topic.id)) for topic in opened_log.topics()]
+    if as_json:
+        for topic, offsets in topics:
+            output.json_line(topic_view.summary(topic, offsets))
+    elif not topics:
+        output.note("No topics yet. Make one with `duolog topic create NAME`.")
+    else:
+        output.table(
+            topic_view.HEADINGS, [topic_view.row(topic, offsets) for topic, offsets in topics]
+        )
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    partitions: Annotated[int, typer.Option(metavar="N", help="How many.")] = 1,
+    alias: Annotated[
+        str | None, typer.Option(metavar="A", help="A second name.", show_default=False)
+    ] = None,
+    retention_seconds: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="Keep records for so long.", show_default="for ever"),
+    ] = None,
+    retention_max_bytes: Annotated[
+        int | None,
+        typer.Option(metavar="B", help="Keep so much of each partition.", show_default="no limit"),
+    ] = None,
+    dedup_window_seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="W",
+            help="Leave out a change that repeats its key's latest one within this time.",
+            show_default="off",
+        ),
+    ] = None,
+    key_format: Annotated[Format, typer.Option(help="How keys are encoded.")] = Format.JSON,
+    value_format: Annotated[Format, typer.Option(help="How values are encoded.")] = Format.JSON,
+    envelope: Annotated[Envelope, typer.Option(help="What is around a row.")] = Envelope.FLAT,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="A topic of this name is left as it is.")
+    ] = False,
+    log: LogFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a topic, and the log too if there is none in the directory yet."""
+    settings = TopicSettings(
+        alias=alias,
+        partitions=partitions,
+        retention=Retention(retention_seconds, retention_max_bytes),
+        key_format=key_format,
+        value_format=value_format,
+        envelope=envelope,
+        dedup_window_seconds=dedup_window_seconds,
+    )
+    with opened(log, create=True) as opened_log:
+        topic = opened_log.create_topic(name, settings, if_not_exists=if_not_exists)
+        topic_view.show(opened_log, topic, as_json=as_json)
+
+
+@app.command()
+def describe(topic: TopicName, log: LogFolder = None, as_json: AsJson = False) -> None:
+    """One topic: its settings, partitions and routes."""
+    with opened(log) as opened_log:
+        topic_view.show(opened_log, opened_log.topic(topic), as_json=as_json)
+
+
+@app.command()
+def alter(
+    topic: TopicName,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="More partitions than now. Keys may move to others from then on.",
+            show_default=False,
+        ),
+    ] = None,
+    retention_seconds: Annotated[
+        str | None,
+        typer.Option(metavar="S|none", help="Keep records for so long.", show_default=False),
+    ] = None,
+    retention_max_bytes: Annotated[
+        str | None,
+        typer.Option(metavar="B|none", help="Keep so much of each partition.", show_default=False),
+    ] = None,
+    log: LogFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change retention, or grow. What is not given stays as it is."""
+    if partitions is None and retention_seconds is None and retention_max_bytes is None:
+        raise typer.BadParameter(
+            "Say what to change: --partitions, --retention-seconds or --retention-max-bytes."
+        )
+    seconds = _number_or_none(retention_seconds, float, "--retention-seconds")
+    max_bytes = _number_or_none(retention_max_bytes, int, "--retention-max-bytes")
+    with opened(log) as opened_log:
+        changed = opened_log.topic(topic)
+        if partitions is not None:
+            changed = opened_log.set_partitions(changed.id, partitions)
+        if retention_seconds is not None or retention_max_bytes is not None:
+            now = changed.retention
+            changed = opened_log.set_retention(
+                changed.id,
+                Retention(
+                    now.seconds if retention_seconds is None else seconds,
+                    now.max_bytes if retention_max_bytes is None else max_bytes,
+                ),
+            )
+        topic_view.show(opened_log, changed, as_json=as_json)
+
+
+@app.command()
+def clear(
+    topic: TopicName, yes: Yes = False, log: LogFolder = None, as_json: AsJson = False
+) -> None:
+    """Remove all records of a topic. Its offsets go on; routes and group positions stay."""
+    with opened(log) as opened_log:
+        found = opened_log.topic(topic)
+        held = topic_view.records(opened_log.offsets(found.id))
+        confirmed(f"Remove all {shown.things(held, 'record')} of topic '{found.name}'?", yes=yes)
+        swept = opened_log.clear_topic(found.id)
+    _report(found, swept, "Cleared", as_json=as_json)
+
+
+@app.command()
+def delete(
+    topic: TopicName,
+    if_exists: Annotated[
+        bool, typer.Option("--if-exists", help="No such topic is no error.")
+    ] = False,
+    yes: Yes = False,
+    log: LogFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a topic with its records, routes and group positions."""
+    from duolog.errors import UnknownTopic
+
+    with opened(log) as opened_log:
+        try:
+            found = opened_log.topic(topic)
+        except UnknownTopic:
+            if not if_exists:
+                raise
+            output.note(f"There is no topic '{topic}'; nothing to delete.")
+            return
+        held = topic_view.records(opened_log.offsets(found.id))
+        confirmed(f"Delete topic '{found.name}' with {shown.things(held, 'record')}?", yes=yes)
+        swept = opened_log.drop_topic(found.id)
+    _report(found, swept, "Deleted", as_json=as_json)
+
+
+def _report(topic: Topic, swept: Swept, done: str, *, as_json: bool) -> None:
+    if as_json:
+        output.json_line(
+            {
+                "topic": topic.name,
+                "messages_deleted": swept.messages_deleted,
+                "bytes_freed": swept.bytes_freed,
+            }
+        )
+    else:
+        removed = shown.things(swept.messages_deleted, "record")
+        output.note(f"{done} topic '{topic.name}': {removed} removed.")
+
+
+def _number_or_none(text: str | None, kind: type[int | float], option: str) -> Any:
+    if text is None or text.lower() == "none":
+        return None
+    try:
+        return kind(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"'{text}' is neither a number nor none.", param_hint=option
+        ) from None

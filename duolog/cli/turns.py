@@ -1,0 +1,41 @@
+"""Reading several partitions in turns, so that none of them waits for another to end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from duolog.log import LogAccess
+    from duolog.log.fetched import Fetched
+    from duolog.log.model import Topic
+
+PAGE_RECORDS = 500
+
+
+class Turns:
+    """Pages of a topic's partitions, in turns. `positions` is where each goes on."""
+
+    def __init__(self, log: LogAccess, topic: Topic, positions: dict[int, int]) -> None:
+        self._log = log
+        self._topic = topic
+        self._order = list(positions)
+        self.positions = positions
+
+    def next_page(self, at_most: int | None) -> Fetched | None:
+        """Some records of the next partition that has any; None when all are at their ends.
+
+        Of a limited number of records each partition gets its share.
+        """
+        share = PAGE_RECORDS
+        if at_most is not None:
+            share = max(1, min(share, at_most // len(self._order)))
+        for _ in range(len(self._order)):
+            partition = self._order.pop(0)
+            self._order.append(partition)
+            page = self._log.fetch(
+                self._topic.id, partition, self.positions[partition], max_records=share
+            )
+            if page.count:
+                self.positions[partition] = page.next_offset
+                return page
+        return None

@@ -20,7 +20,7 @@ from duolog.log.heads import Heads, load_heads
 from duolog.log.model import TopicPartition
 from duolog.log.options import LogOptions
 from duolog.log.positions import Positions, load_positions
-from duolog.log.store import Store
+from duolog.log.store import RECOVERY_BYTES, Store
 
 
 @dataclass
@@ -68,6 +68,7 @@ class State:
             )
         if self.store.in_doubt and not self.store.recover(self.load):
             raise OutcomeUnknown(
-                f"The log in {self.folder} cannot be written since an earlier write failed. "
-                "Look at its disk; reads go on, and each write tries again."
+                f"The log in {self.folder} cannot be written since an earlier write failed. Look "
+                f"at its disk: to recover, it may take {RECOVERY_BYTES >> 20} MiB of free space. "
+                "Reads go on, and each write tries again."
             )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
@@ -190,14 +190,16 @@ class Store:
         self._handles = {name: database.get_column_family_handle(name) for name in FAMILIES}
 
     def _detach(self) -> None:
-        """Close. RocksDB lets go of its directory only when nothing refers to it any more."""
-        for family in self._families.values():
-            family.close()
-        self._families.clear()
-        self._handles.clear()
-        if self._database is not None:
-            self._database.close()
-            self._database = None
+        """Close. RocksDB lets go of its directory only when nothing refers to it any more.
+
+        Closing flushes, and raises where a write has failed before. That costs nothing: what was
+        durable is in the write-ahead log, and what was not is settled by opening anew.
+        """
+        for name in FAMILIES:
+            self._handles.pop(name, None)
+            _close(self._families.pop(name, None))
+        database, self._database = self._database, None
+        _close(database)
 
     # -- who is inside
 
@@ -366,6 +368,12 @@ class Store:
             return sequence
 
 
+def _close(opened: Any) -> None:
+    if opened is not None:
+        with suppress(Exception):  # rocksdict raises bare Exception
+            opened.close()
+
+
 def _open(path: Path, *, read_only: bool = False) -> Any:
     access = rocksdict.AccessType.read_only() if read_only else rocksdict.AccessType.read_write()
     blocks = rocksdict.BlockBasedOptions()
@@ -381,6 +389,8 @@ def _open(path: Path, *, read_only: bool = False) -> Any:
 
 _BLOCK_CACHE_BYTES = 16 << 20  # decoded batches have a cache of their own
 _RECORDS_BUFFER_BYTES = 32 << 20
+RECOVERY_BYTES = 2 * _RECORDS_BUFFER_BYTES
+"""The write-ahead log at its longest, which recovery writes out before it throws it away."""
 
 
 def _database_options() -> Any:
@@ -388,7 +398,7 @@ def _database_options() -> Any:
     options.create_if_missing(True)
     options.create_missing_column_families(True)
     options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.point_in_time())
-    options.set_max_total_wal_size(2 * _RECORDS_BUFFER_BYTES)  # bounds the time to open
+    options.set_max_total_wal_size(RECOVERY_BYTES)  # bounds the time to open
     options.set_wal_bytes_per_sync(1 << 20)  # a sync after a large append has little left to do
     options.set_bytes_per_sync(1 << 20)
     options.set_max_file_opening_threads(1)  # starting 16 took two thirds of the time to open

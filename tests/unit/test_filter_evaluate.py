@@ -177,6 +177,7 @@ CASES = [
     ("coalesce(s, code, 'none') = 'none'", "...T"),
     ("coalesce(d, 0) = 0", "...T"),
     ("nullif(n, 5) IS NULL", "T..T"),
+    ("nullif(NULL, NULL) IS NULL", "TTTT"),
     ("nullif(s, 'EU') = 'straße'", ".T.."),
     # casts
     ("CAST(n AS VARCHAR) = '-7'", ".T.."),
@@ -201,6 +202,11 @@ CASES = [
     ("CAST(berlin AS DATE) = DATE '1970-01-01'", ".T.."),
     # texts
     ("upper(s) = 'STRASSE'", ".T.."),
+    ("upper(NULL) IS NULL", "TTTT"),
+    ("abs(NULL) IS NULL", "TTTT"),
+    ("date_trunc('day', NULL) IS NULL", "TTTT"),
+    ("substr(s, NULL) IS NULL", "TTTT"),
+    ("concat(s, NULL) = 'EU'", "T..."),
     ("lower(s) = 'eu'", "T..."),
     ("length(s) = 6", ".T.."),
     ("char_length(s) = 2", "T..."),
@@ -283,6 +289,8 @@ OURS = [
     ("at < TIMESTAMP '9999-12-31 00:00:00'", "TT.T"),
     ("TRY_CAST(big AS INT) <> 3 OR big = 3", "..T."),
     ("u + 1 = 18446744073709551616", "T..."),
+    ("extract(year FROM NULL) IS NULL", "TTTT"),
+    ("at < TIMESTAMP '2024-02-29 13:14:15.500000001'", "TT.T"),
 ]
 
 
@@ -308,6 +316,14 @@ def test_these_are_the_answers_of_datafusion() -> None:
         answer = pa.Table.from_batches(found).column("kept").to_pylist()
         answers.append((condition, "".join("T" if each else "." for each in answer)))
     assert answers == CASES
+
+
+def test_many_branches_are_no_tower() -> None:
+    branches = " ".join(f"WHEN n = {each} THEN {each}" for each in range(-7, 300))
+    assert kept(f"CASE {branches} END < 1") == ".TT."
+    options = ", ".join(f"nullif(n, {each})" for each in range(300))
+    assert kept(f"coalesce({options}, 7) = 5") == "T..."
+    assert kept(" OR ".join(f"10 / nullif(n, 0) = {each}" for each in range(-200, 0))) == ".T.."
 
 
 # --- sides and operations
@@ -435,6 +451,11 @@ def test_timestamps_of_every_unit_and_zone_compare(unit: str, zone: str | None) 
     assert kept("x > '2023-06-01'", row) == ".T.."
     assert kept("x IN ('1999-01-01') OR x < DATE '1970-01-02'", row) == "T.T."
     assert kept("extract(year FROM x) = 2024", row) == ".T.."
+
+
+def test_a_decimal_of_places_before_the_point_is_a_number() -> None:
+    tens = pa.array([Decimal("1E1"), Decimal("2E1"), None, Decimal("5E1")], pa.decimal128(3, -1))
+    assert kept("x > 15", pa.record_batch({"x": tens})) == ".T.T"
 
 
 def test_a_date_in_milliseconds_is_a_date() -> None:

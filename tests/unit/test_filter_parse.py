@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duolog.errors import InvalidFilter
+from duolog.log.model import Filter
 from duolog.log.routing.filter.parse import parse_filter
 from duolog.log.routing.filter.text import to_sql
 from duolog.log.routing.filter.tree import (
@@ -16,6 +17,7 @@ from duolog.log.routing.filter.tree import (
     Column,
     Comparison,
     Constant,
+    Is,
     Not,
     Operation,
     Or,
@@ -34,6 +36,8 @@ SCHEMA = pa.schema(
         ("at", pa.timestamp("us")),
         ("at_utc", pa.timestamp("us", "UTC")),
         ("ratio", pa.float64()),
+        ("exact", pa.decimal128(38, 30)),
+        ("wide", pa.decimal256(76, 0)),
         ("tags", pa.list_(pa.string())),
         ("address", pa.struct([("city", pa.string()), ("Zip", pa.int32()), ("zip", pa.int32())])),
         ("Order", pa.int64()),
@@ -128,13 +132,14 @@ def test_text_has_this_meaning(text: str, meaning: str) -> None:
 
 
 def test_a_quoted_op_is_the_column_and_not_the_operation() -> None:
-    assert parse_filter('"op" IS NULL').tree.operand == Column("row", ("op",))
-    assert parse_filter("op IS NULL").tree.operand == Operation()
+    assert parse_filter('"op" IS NULL').tree == Is(Column("row", ("op",)), "NULL")
+    assert parse_filter("op IS NULL").tree == Is(Operation(), "NULL")
 
 
 def test_a_typed_text_is_a_cast() -> None:
+    day = Cast(Constant("2024-01-31"), TypeName("date"), or_null=False)
     tree = parse_filter("day > DATE '2024-01-31'", SCHEMA).tree
-    assert tree.right == Cast(Constant("2024-01-31"), TypeName("date"), or_null=False)
+    assert tree == Comparison(">", Column("row", ("day",)), day)
 
 
 def test_not_in_is_a_negated_in() -> None:
@@ -268,6 +273,14 @@ MISTAKES = [
     ("«CAST»(at_utc AS timestamp) = at", "time zone"),
     ("«CAST»(amount AS date) = day", "different units"),
     ("«CAST»('x' AS int) = amount", "is no integer"),
+    ("«CAST»(exact AS varchar) = 'x'", "more than 6 places"),
+    ("«CAST»(name AS decimal(38, 38)) = 1", "at most 37 places"),
+    ("«CAST»(paid AS decimal(5, 2)) = 1", "nothing in common"),
+    ("wide «=» exact", "cannot be compared"),
+    ("exact «*» exact = 1", "60 places"),
+    ("«substr»(name, 1, -1) = 'x'", "negative length"),
+    ("day = «'2024-01-01 0'»", "is no date"),
+    ("at = «'9999-01-01 00:00:00.000000001'»", "too far from 1970"),
     ("COALESCE(amount, «name») = 1", "cannot be compared"),
     ("CASE WHEN paid THEN amount ELSE «name» END = 1", "cannot be compared"),
     ("«NULLIF»(amount, name) = 1", "cannot be compared"),
@@ -392,10 +405,16 @@ WORDS = st.sampled_from(
     known=st.booleans(),
 )
 def test_any_text_is_a_filter_or_a_mistake_at_a_place(text: str, *, known: bool) -> None:
-    try:
-        made = parse_filter(text, SCHEMA if known else None)
-    except InvalidFilter as mistake:
-        assert mistake.position is not None
-        assert 0 <= mistake.position <= len(text)
+    made = parsed(text, SCHEMA if known else None)
+    if isinstance(made, InvalidFilter):
+        assert made.position is not None
+        assert 0 <= made.position <= len(text)
     else:
         assert repr(parse_filter(to_sql(made.tree)).tree) == repr(made.tree)
+
+
+def parsed(text: str, schema: pa.Schema | None) -> Filter | InvalidFilter:
+    try:
+        return parse_filter(text, schema)
+    except InvalidFilter as mistake:
+        return mistake

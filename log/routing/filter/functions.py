@@ -69,9 +69,13 @@ def _on_text(result: Type, kernel: Callable[..., Array], *kinds: Kind) -> Maker:
         written = [_written(part, kind) for part, kind in zip(parts[1:], kinds, strict=False)]
         if parts[0].type == NULL or None in written:
             return steps.nothing(node, result)
-        made = steps.step(
-            node, result, [subject], lambda values: kernel(values, *written), whole=True
-        )
+
+        def run(values: Array) -> Array:
+            return kernel(values, *written)
+
+        # What is wrong with the written arguments shows without rows.
+        steps.guarded(node, run, pa.array([], TEXT))
+        made = steps.step(node, result, [subject], run, whole=True)
         return steps.folded(made, subject)
 
     return make

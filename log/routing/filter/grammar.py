@@ -1,5 +1,6 @@
 """Turns a filter's words into its tree. What binds tighter follows DataFusion and PostgreSQL.
 
+Parsers of all of SQL take in more than a filter means, and forget where its literals stood.
 Comparisons in a row (`a = b IS NULL`, `a < b < c`) are read differently by different engines:
 they are refused until parentheses say what is meant.
 """

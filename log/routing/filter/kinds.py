@@ -57,11 +57,12 @@ def kind_of(type_: Type) -> Kind:
     """The family of a type that `working_type` gave."""
     if type_ is None:
         return Kind.UNKNOWN
+    plain = _KINDS.get(type_)
+    if plain is not None:
+        return plain
     if pa.types.is_decimal(type_):
         return Kind.DECIMAL
-    if pa.types.is_timestamp(type_):
-        return Kind.TIMESTAMP
-    return _KINDS.get(type_, Kind.OTHER)
+    return Kind.TIMESTAMP if pa.types.is_timestamp(type_) else Kind.OTHER
 
 
 _KINDS = {

@@ -99,7 +99,7 @@ def membership(node: In, operand: Step, options: Sequence[Step]) -> Step:
     (value, *among), type_ = together([operand, *options])
     constants = [option.constant for option in among]
     if kind_of(type_) in _LOOKED_UP and all(each is not None for each in constants):
-        known = pa.concat_arrays([pa.repeat(each, 1) for each in constants])
+        known = pa.array(constants, type_)
         return steps.step(node, BOOLEAN, [value], _lookup(known), whole=True)
     if type_ == NULL:
         return steps.nothing(node, BOOLEAN)

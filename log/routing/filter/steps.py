@@ -34,10 +34,12 @@ def count(mask: Array) -> int:
 class Rows:
     """Some rows. Columns are brought into their working type when first asked for."""
 
-    def __init__(self, count: int, column: Callable[[Any], Array]) -> None:
+    def __init__(self, count: int, load: Callable[[Any], Array]) -> None:
         self.count = count
-        self._load = column
+        self._load = load
         self._columns: dict[Any, Array] = {}
+        self._all = self
+        self._places: Any = None  # of these rows among all
 
     def column(self, name: Any) -> Array:
         if name not in self._columns:
@@ -46,7 +48,12 @@ class Rows:
 
     def where(self, mask: Array) -> Rows:
         """Only the rows for which the mask, which has no nulls, is true."""
-        return Rows(count(mask), lambda name: self.column(name).filter(mask))
+        # Taken from all rows, not from these: a CASE of many branches makes no tower of rows.
+        every, chosen = self._all, np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+        places = chosen if self._places is None else self._places[chosen]
+        rows = Rows(len(places), lambda name: every.column(name).take(pa.array(places)))
+        rows._all, rows._places = every, places
+        return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +129,7 @@ def guarded(node: Node, kernel: Callable[..., Values], *values: Values) -> Value
 def _explained(error: str) -> str:
     if "overflow" in error:
         return "the result goes beyond 64 bits."
-    if "not fit in precision" in error:
+    if "not fit in precision" in error or "data loss" in error:
         return "the result has too many digits for its decimal type."
     return f"this cannot be calculated: {error}."
 

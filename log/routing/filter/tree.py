@@ -32,11 +32,21 @@ FunctionName = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Constant:
     """NULL, a boolean, a number or a text. DATE '…' is a cast of a text."""
 
     value: Scalar
+
+    def __eq__(self, other: object) -> bool:
+        # In Python 1, 1.0 and True are equal; in a filter they differ.
+        return isinstance(other, Constant) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[type, Scalar]:
+        return type(self.value), self.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,152 @@
+"""Every benchmark runs, in a tiny form, and says what it promises. No figure is judged here."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bench import results
+from bench.append import AppendBenchmark
+from bench.fetch import FetchBenchmark
+from bench.figures import Figure, Report, at_least, at_least_of_reference, at_most
+from bench.flat import FlatBenchmark
+from bench.hashes import HashBenchmark
+from bench.machine import machine
+from bench.memory import MemoryBenchmark
+from bench.orders import RECORD_BYTES, orders
+from bench.publish import PublishBenchmark
+from bench.reading import content_of
+from bench.rounds import percentile, take_turns
+from bench.routing import RoutingBenchmark
+from bench.scratch import Scratch, TooLittleDisk, scratch_in
+from bench.shown import markdown, print_report
+from bench.suite import Benchmark, all_benchmarks
+
+TINY: dict[str, Benchmark] = {
+    benchmark.name: benchmark
+    for benchmark in (
+        AppendBenchmark(records=400, partitions=(1, 2), rounds=1),
+        MemoryBenchmark(epoch_bytes=100_000, records_per_part=500),
+        PublishBenchmark(
+            publishers=3, paced_per_second=300, seconds=0.1, rounds=1, beside_records=400
+        ),
+        FetchBenchmark(records=2000, point_fetches=5, rounds=1),
+        RoutingBenchmark(rows=200, rounds=1),
+        HashBenchmark(records=200, scalar_records=50, rounds=1),
+        FlatBenchmark(
+            records=3000, small_records=200, epoch_records=1000, point_fetches=3, rounds=1
+        ),
+    )
+}
+
+TARGETS = {
+    "append": {"≥ 0.7 x"},
+    "memory": {"≤ 300 MiB"},
+    "publish": {"≤ 2 ms", "≥ 20,000 /s"},
+    "fetch": {"≥ 1 GB/s", "≤ 2 ms"},
+    "flat": {"≤ 1.2 x", "≤ 1 s"},
+    "routing": set(),
+    "hash": set(),
+}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_benchmark_measures_and_cleans_up(name: str, tmp_path: Path) -> None:
+    report = TINY[name].run(Scratch(tmp_path))
+
+    assert report.benchmark == name
+    assert all(figure.value > 0 for figure in report.figures if figure.unit != "MiB")
+    assert {figure.target_text for figure in report.figures} - {""} == TARGETS[name]
+    assert len({figure.name for figure in report.figures}) == len(report.figures)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_benchmark_has_a_tiny_form_here() -> None:
+    assert set(all_benchmarks(100)) == set(TINY)
+    assert [name for name, b in all_benchmarks(100).items() if b.by_itself] == ["flat"]
+
+
+def test_records_have_the_size_that_is_said() -> None:
+    assert content_of(orders(10)) == 10 * RECORD_BYTES == 1000
+
+
+REPORT = Report(
+    "sample",
+    "What was measured.",
+    "what it is measured against.",
+    (
+        Figure(
+            "a long name that has to be broken somewhere", 1234.5, "MB/s", 2000, None, 1000, 1500
+        ),
+        Figure("reached", 0.71, "MB/s", 1.0, at_least_of_reference(0.7)),
+        Figure("missed", 2.4, "ms", target=at_most(2)),
+    ),
+)
+
+
+def test_targets_are_judged_by_value_or_by_ratio() -> None:
+    assert [figure.reached for figure in REPORT.figures] == [None, True, False]
+    assert not Figure("", 0.69, "MB/s", 1.0, at_least_of_reference(0.7)).reached
+    assert Figure("", 20_000, "/s", target=at_least(20_000)).reached
+
+
+def test_tables_fit_into_80_columns() -> None:
+    console = Console(width=80, record=True, file=StringIO())
+    print_report(console, REPORT)
+    shown = console.export_text()
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "1,234 MB/s" in shown
+    assert "≤ 2 ms" in shown
+
+
+def test_results_are_kept_and_shown_as_markdown(tmp_path: Path) -> None:
+    kept = tmp_path / "deep" / "bench.json"
+    results.save(kept, machine(), "then", REPORT)
+    results.save(kept, machine(), "now", REPORT)
+
+    assert results.load(kept) == (machine(), [("now", REPORT)])
+    page = markdown(*results.load(kept))
+    assert "| reached | 0.71 MB/s | 1.00 MB/s | 0.71 | ≥ 0.7 x | yes |" in page
+    assert "Measured now." in page
+
+
+def test_results_of_another_machine_are_dropped(tmp_path: Path) -> None:
+    kept = tmp_path / "bench.json"
+    results.save(kept, {"cpu": "another"}, "then", Report("old", "", "", ()))
+    results.save(kept, machine(), "now", REPORT)
+    assert [report.benchmark for _, report in results.load(kept)[1]] == ["sample"]
+
+
+def test_json_has_one_object_a_figure() -> None:
+    lines = [json.loads(line) for line in results.lines_of(machine(), "now", REPORT)]
+    assert [line["measured"] for line in lines] == [1234.5, 0.71, 2.4]
+    assert {"name", "reference", "ratio", "target", "reached", "machine", "at"} <= lines[0].keys()
+
+
+def test_contenders_take_turns() -> None:
+    order: list[str] = []
+
+    def run(name: str) -> float:
+        order.append(name)
+        return 1.0
+
+    assert take_turns(2, {"a": lambda: run("a"), "b": lambda: run("b")}) == {
+        "a": [1, 1],
+        "b": [1, 1],
+    }
+    assert order == ["a", "b", "b", "a"]
+
+
+def test_percentile_is_a_value_that_was_measured() -> None:
+    assert percentile([5, 1, 4, 2, 3], 0.5) == 3
+    assert percentile([1, 2], 0.99) == 2
+
+
+def test_too_little_disk_is_said_before_anything_is_written(tmp_path: Path) -> None:
+    with scratch_in(tmp_path) as scratch, pytest.raises(TooLittleDisk, match="--dir"):
+        scratch.check_room(1 << 60)
+    assert list(tmp_path.iterdir()) == []

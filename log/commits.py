@@ -12,11 +12,11 @@ import threading
 import time
 from collections.abc import Callable
 
-from duolog.errors import DiskFull, DuologError, LogClosed, NotWritten, OutcomeUnknown
+from duolog.errors import DuologError, LogClosed, OutcomeUnknown
 from duolog.log.model import TopicPartition
 from duolog.log.rounds import Round
 from duolog.log.state import State
-from duolog.log.store import WriteFailed
+from duolog.log.store import WriteFailed, named_failure
 
 _ROUND_BYTES = 4 << 20
 _TRIES = 3
@@ -203,34 +203,14 @@ def settle(
     except DuologError as error:
         return error
     if not recovered:
-        return _caused(
-            OutcomeUnknown(
-                f"A write to the log in {state.folder} failed ({failure}), and whether it is there "
-                "cannot be seen until the disk works again. Send it again then: with an epoch or a "
-                "sequence it is written once."
-            ),
-            failure,
+        unknown = OutcomeUnknown(
+            f"A write to the log in {state.folder} failed ({failure}), and whether it is there "
+            "cannot be seen until the disk works again. Send it again then: with an epoch or a "
+            "sequence it is written once."
         )
+        unknown.__cause__ = failure
+        return unknown
     if is_stored():
         publish()
         return None
-    if failure.disk_full:
-        return _caused(
-            DiskFull(
-                f"The disk of the log in {state.folder} is full. Nothing of the write was kept; "
-                "free some space and send it again."
-            ),
-            failure,
-        )
-    return _caused(
-        NotWritten(
-            f"The disk of the log in {state.folder} failed ({failure}). Nothing of the write was "
-            "kept; send it again."
-        ),
-        failure,
-    )
-
-
-def _caused(error: DuologError, cause: BaseException) -> DuologError:
-    error.__cause__ = cause
-    return error
+    return named_failure(failure, state.folder)

@@ -52,7 +52,7 @@ from duolog.log.routing.plan import RoutingPlan
 from duolog.log.routing.prepare import BUILT_IN
 from duolog.log.staging import staging_folder, sweep_all
 from duolog.log.state import State
-from duolog.log.store import Store
+from duolog.log.store import Store, WriteFailed, named_failure
 
 
 def open_log(
@@ -76,9 +76,12 @@ def open_log(
         store = Store(folder / "db", mark, options)
         store.open()
         undo.callback(store.close)
-        identity = establish(store, folder)
         state = State(folder, store, options, BatchCache(options.cache_bytes))
-        state.load()
+        try:
+            identity = establish(store, folder)
+            state.load()
+        except WriteFailed as failure:
+            raise named_failure(failure, folder) from failure
         sweep_all(folder, ((w, stored.epoch) for w, stored in epochs.load_all(store)))
         undo.pop_all()
     return EmbeddedLog(state, identity, ownership, mark, codecs)

@@ -18,7 +18,14 @@ from typing import Any, Literal
 
 import rocksdict
 
-from duolog.errors import DamagedLog, DiskFull, LogClosed, WritesRefused
+from duolog.errors import (
+    DamagedLog,
+    DiskFull,
+    DuologError,
+    LogClosed,
+    NotWritten,
+    WritesRefused,
+)
 from duolog.log.mark import Mark
 from duolog.log.options import LogOptions
 
@@ -39,7 +46,30 @@ class WriteFailed(Exception):
     def __init__(self, cause: BaseException | str, *, superseded: bool = False) -> None:
         super().__init__(str(cause))
         self.superseded = superseded  # by somebody else's failure: the store was opened anew
+        self.damage = "Corruption" in str(cause)
         self.disk_full = "No space left" in str(cause) or "Disk quota exceeded" in str(cause)
+
+
+def named_failure(failure: WriteFailed, folder: Path) -> DuologError:
+    """What to tell of a write that is known not to be there."""
+    error: DuologError
+    if failure.damage:
+        error = DamagedLog(
+            f"The log in {folder} is damaged ({failure}) and takes no writes. Restore it from a "
+            "backup."
+        )
+    elif failure.disk_full:
+        error = DiskFull(
+            f"The disk of the log in {folder} is full. Nothing of the write was kept; free some "
+            "space and send it again."
+        )
+    else:
+        error = NotWritten(
+            f"The disk of the log in {folder} failed ({failure}). Nothing of the write was kept; "
+            "send it again."
+        )
+    error.__cause__ = failure
+    return error
 
 
 class WriteBatch:

@@ -23,7 +23,7 @@ GROUP = "readers"
 SHIFTER = "shifter"
 """A publisher that writes to every partition in turn."""
 
-_LARGE_EPOCH_EVERY = 6
+_KINDS_OF_EPOCHS = 6
 _BATCH_BYTES = 16 << 10
 
 Rows = dict[tuple[str, int], list[bytes]]
@@ -62,11 +62,13 @@ def publication(writer: str, sequence: int) -> tuple[str, Record]:
 @lru_cache(maxsize=50)
 def epoch_rows(epoch: int, writer: str = STREAM.name) -> Rows:
     """An epoch's rows by topic and partition, in order."""
-    large = epoch % _LARGE_EPOCH_EVERY == _LARGE_EPOCH_EVERY - 1
+    large = epoch % _KINDS_OF_EPOCHS == 5
+    tiny = epoch % _KINDS_OF_EPOCHS == 4
     rows: Rows = {}
     for topic, partition in PLACES:
         place = b"e/%s/%d/%s/%d" % (writer.encode(), epoch, topic.encode(), partition)
-        count = 150 + _chosen(place, 100) if large else _chosen(place, 60)
+        most = 3 if tiny else 60
+        count = 150 + _chosen(place, 100) if large else _chosen(place, most)
         rows[topic, partition] = [
             _filled(b"%s/%d" % (place, index), 2000 if large else 40 + index % 200)
             for index in range(count)

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from duolog.errors import WritesRefused
@@ -77,11 +80,8 @@ class Writing:
         first = self._ledger.last_sequence.get(writer, -1) + 1
         for sequence in range(first, first + count):
             topic, record = publication(writer, sequence)
-            (placed,) = self.insist(
-                lambda topic=topic, record=record, sequence=sequence: self._log.publish(
-                    topic, record, writer=writer, sequence=sequence
-                )
-            )
+            publish = partial(self._log.publish, topic, record, writer=writer, sequence=sequence)
+            (placed,) = self.insist(publish)
             place = [placed.topic, placed.partition, placed.offset]
             self._note(["published", writer, sequence, *place])
 
@@ -96,6 +96,14 @@ class Writing:
             self._append(last)
         for epoch in range(last + 1, last + 1 + count):
             self._append(epoch)
+
+    def end_with(self, ending: str) -> None:
+        """Two publications, or one epoch."""
+        if ending == "epoch":
+            self._append(self._ledger.last_epoch + 1)
+        else:
+            self.publish(PUBLISHERS[0], 1)
+            self.publish(PUBLISHERS[1], 1)
 
     def _append(self, epoch: int) -> None:
         appended = self.insist(
@@ -163,8 +171,13 @@ def write(
     die_at: tuple[FaultPoint, int] | None = None,
     small_buffers: bool = False,
     journal: tuple[str, str] | None = None,
+    ending: str | None = None,
 ) -> None:
-    """The role: check what is there, write until killed or done, check again."""
+    """The role: check what is there, write until killed or done, check again.
+
+    With an `ending`, write two records ("publications") or one more epoch ("epoch") as the very
+    last, keep the mark of before, and wait to be killed.
+    """
     tell = say if journal is None else _followed(*journal)
     if small_buffers:
         use_small_buffers()
@@ -175,7 +188,14 @@ def write(
     with open_log(folder, options=options) as log:
         tell(["violations", outcome(log, known)])
         tell(["opened"])
-        Writing(log, known, tell, random.Random(seed)).run(publications, epochs)
+        writing = Writing(log, known, tell, random.Random(seed))
+        writing.run(publications, epochs)
+        if ending is not None:
+            shutil.copy(f"{folder}/mark", f"{folder}.mark")
+            tell(["ending"])
+            writing.end_with(ending)
+            tell(["finished"])
+            sys.stdin.read()
         tell(["violations", outcome(log, known)])
     tell(["done"])
 

@@ -57,7 +57,7 @@ def ask_datafusion(rows: Rows, condition: str) -> list[bool] | None:
     context.register_record_batches("changes", [[rows.table()]])
     try:
         found = context.sql(f"SELECT {condition} AS kept FROM changes").collect()
-    except Exception as error:  # noqa: BLE001 - the binding has no narrower one
+    except Exception as error:
         note(f"DataFusion: {error}")
         return None
     kept = pa.Table.from_batches(found).column("kept").cast(pa.bool_())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from duolog.errors import UnsupportedLocation
-from duolog.log.identity import FORMAT_FILE, sync_folder
+from duolog.log.identity import write_format
 from duolog.log.mark import Mark
+from duolog.log.owner import sync_folder
 from duolog.log.store import Store
 
 
@@ -24,6 +25,6 @@ def write_backup(store: Store, log_folder: Path, folder: Path) -> Path:
         mark.advance(sequence)
     finally:
         mark.close()
-    (folder / FORMAT_FILE).write_bytes((log_folder / FORMAT_FILE).read_bytes())
-    sync_folder(folder)
+    write_format(folder)
+    sync_folder(folder.parent)
     return folder

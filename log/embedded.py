@@ -41,7 +41,7 @@ from duolog.log.model import (
     Writer,
 )
 from duolog.log.options import LogOptions
-from duolog.log.owner import Ownership, take_ownership
+from duolog.log.owner import Ownership, sync_folder, take_ownership
 from duolog.log.part import Part
 from duolog.log.publishing import Publisher
 from duolog.log.reads import Reader
@@ -76,6 +76,8 @@ def open_log(
         store = Store(folder / "db", mark, options)
         store.open()
         undo.callback(store.close)
+        if not mark.sequence:
+            sync_folder(folder)  # `mark` and `db` are new in it
         state = State(folder, store, options, BatchCache(options.cache_bytes))
         try:
             identity = establish(store, folder)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from duolog.errors import DamagedLog, UnsupportedFormat
+from duolog.log.owner import sync_folder
 from duolog.log.store import Store, WriteBatch
 
 FORMAT = 1
@@ -45,13 +46,7 @@ def check_format(folder: Path) -> None:
                 f"{folder} is not empty and holds no log (it has {', '.join(others[:3])}, but no "
                 f"{FORMAT_FILE} file). Give a new or empty folder."
             )
-        new = folder / "FORMAT.new"
-        with new.open("w") as written:
-            written.write(_FORMAT_LINE.format(FORMAT))
-            written.flush()
-            os.fsync(written.fileno())
-        new.replace(file)
-        sync_folder(folder)
+        write_format(folder)
         return
     line = file.read_text(errors="replace")
     words = line.split()
@@ -64,13 +59,15 @@ def check_format(folder: Path) -> None:
         )
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def write_format(folder: Path) -> None:
+    """Say durably that this is a log, and of which format."""
+    new = folder / "FORMAT.new"
+    with new.open("w") as written:
+        written.write(_FORMAT_LINE.format(FORMAT))
+        written.flush()
+        os.fsync(written.fileno())
+    new.replace(folder / FORMAT_FILE)
+    sync_folder(folder)
 
 
 def establish(store: Store, folder: Path) -> Identity:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from duolog.log.routing.filter.tree import Node
@@ -154,9 +154,8 @@ class Topic:
         return self.settings.retention
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TopicPartition:
-    """One partition, by the topic's id."""
+class TopicPartition(NamedTuple):
+    """One partition, by the topic's id. A tuple, since these are hashed for every record."""
 
     topic_id: int
     partition: int

@@ -85,10 +85,7 @@ def take_ownership(
     """Become the owner. Others that work for milliseconds are waited for, up to a deadline."""
     if not create and not (folder / "db").is_dir():
         raise LogNotFound(f"There is no log in {folder}. Check the path, or create one there.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise UnsupportedLocation(f"{folder} cannot be made: {error.strerror}.") from error
+    _make_durably(folder)
     deadline = clock.monotonic() + wait_seconds
     pause = _FIRST_PAUSE_SECONDS
     while True:
@@ -100,6 +97,26 @@ def take_ownership(
             raise _busy(folder, wait_seconds)
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+
+def _make_durably(folder: Path) -> None:
+    """Make a folder so that a power loss cannot take its name away."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise UnsupportedLocation(f"{folder} cannot be made: {error.strerror}.") from error
+    for path in missing:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _try_lock(folder: Path) -> int | None:

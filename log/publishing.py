@@ -56,6 +56,7 @@ class Publisher:
         if not targets:
             return ()
         job = _Publish(targets, writer, sequence or 0, next(self._turns))
+        job.choose_places(self._state.catalogue)  # here, since the committer's time is dearer
         self._committer.run(job)
         return job.placed
 
@@ -106,10 +107,11 @@ class _Publish(Job):
 
     def gates(self, state: State) -> frozenset[TopicPartition]:
         if self._places_chosen_for is not state.catalogue:
-            self._choose_places(state.catalogue)
+            self.choose_places(state.catalogue)
         return frozenset(self._places)
 
-    def _choose_places(self, catalogue: Catalogue) -> None:
+    def choose_places(self, catalogue: Catalogue) -> None:
+        """Find the partition of each record."""
         self._places = [
             self._place(catalogue.topic(topic.id), record) for topic, record in self._targets
         ]
@@ -118,6 +120,8 @@ class _Publish(Job):
     def _place(self, topic: Topic, record: Record) -> TopicPartition:
         if record.partition is not None:
             return partition_of(topic, record.partition)
+        if topic.partitions == 1:
+            return TopicPartition(topic.id, 0)
         if record.key is None:
             return TopicPartition(topic.id, self._turn % topic.partitions)
         return TopicPartition(topic.id, partition_of_key(record.key, topic.partitions))

@@ -38,6 +38,7 @@ class Round:
         self._incarnation = state.store.recoveries
         self._heads: dict[TopicPartition, Head] = {}
         self._records: dict[TopicPartition, list[Record]] = {}
+        self._sizes: dict[TopicPartition, int] = {}
         self._positions: dict[PositionKey, StoredPosition | None] = {}
         self._published: dict[bytes, bytes] = {}
         self._sequences: dict[str, int] = {}
@@ -60,7 +61,9 @@ class Round:
         """Append a record; the offset that it gets."""
         waiting = self._records.setdefault(where, [])
         waiting.append(record)
-        self.record_bytes += record_bytes(record)
+        size = record_bytes(record)
+        self._sizes[where] = self._sizes.get(where, 0) + size
+        self.record_bytes += size
         return self.head(where).next_offset + len(waiting) - 1
 
     def position(self, key: PositionKey) -> StoredPosition | None:
@@ -177,7 +180,8 @@ class Round:
         self, where: TopicPartition, records: list[Record]
     ) -> Iterator[tuple[bytes, bytes]]:
         head = self.head(where)
-        for chunk in _chunks(records):
+        few = self._sizes[where] <= TARGET_BYTES
+        for chunk in [records] if few else _chunks(records):
             encoded, highest = encode_small(chunk, self.now_ms)
             base = head.next_offset
             head = Head(

@@ -7,6 +7,7 @@ append changes the heads of the gates it holds. Everybody else only reads.
 from __future__ import annotations
 
 import shutil
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from duolog.log.model import TopicPartition
 from duolog.log.options import LogOptions
 from duolog.log.positions import Positions, load_positions
 from duolog.log.store import RECOVERY_BYTES, Store
+
+_SPACE_KNOWN_SECONDS = 0.1  # asking costs 5 us and lets go of Python's lock, in every round
 
 
 @dataclass
@@ -47,6 +50,7 @@ class State:
     writers: Gates[str] = field(default_factory=Gates)
     latest_changes: LatestChanges = field(default_factory=LatestChanges)
     counters: Counters = field(default_factory=Counters)
+    _space_known_until: float = 0.0
 
     def load(self) -> None:
         """Take everything from the store, and remove what a crash left beyond the heads."""
@@ -60,15 +64,22 @@ class State:
 
     def ensure_writable(self) -> None:
         """Recover from an earlier failure, if any, and refuse what the disk cannot take."""
-        free = shutil.disk_usage(self.folder).free
-        if free < self.options.min_free_bytes:
-            raise DiskFull(
-                f"{free >> 20} MiB are free for the log in {self.folder}, it wants "
-                f"{self.options.min_free_bytes >> 20}. Free some space; reads go on meanwhile."
-            )
+        self._check_free_space()
         if self.store.in_doubt and not self.store.recover(self.load):
             raise OutcomeUnknown(
                 f"The log in {self.folder} cannot be written since an earlier write failed. Look "
                 f"at its disk: to recover, it may take {RECOVERY_BYTES >> 20} MiB of free space. "
                 "Reads go on, and each write tries again."
             )
+
+    def _check_free_space(self) -> None:
+        now = time.monotonic()
+        if now < self._space_known_until:
+            return
+        free = shutil.disk_usage(self.folder).free
+        if free < self.options.min_free_bytes:
+            raise DiskFull(
+                f"{free >> 20} MiB are free for the log in {self.folder}, it wants "
+                f"{self.options.min_free_bytes >> 20}. Free some space; reads go on meanwhile."
+            )
+        self._space_known_until = now + _SPACE_KNOWN_SECONDS

@@ -28,14 +28,17 @@ def judge() -> None:
     """The role."""
     say("ready")
     for line in sys.stdin:
-        asked = json.loads(line)
-        try:
-            say(_verdict(asked["folder"], asked["ledger"], go_on=asked["go_on"]))
-        except DuologError as refused:
-            say({"refused": refused.code, "message": str(refused), "violations": []})
-        except Exception as error:
-            unnamed = f"{type(error).__name__}: {error}"
-            say({"refused": None, "message": "", "violations": [unnamed]})
+        say(_judged(json.loads(line)))
+
+
+def _judged(asked: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return _verdict(asked["folder"], asked["ledger"], go_on=asked["go_on"])
+    except DuologError as refused:
+        return {"refused": refused.code, "message": str(refused), "violations": []}
+    except Exception as error:
+        unnamed = f"{type(error).__name__}: {error}"
+        return {"refused": None, "message": "", "violations": [unnamed]}
 
 
 def _verdict(folder: str, ledger_path: str, *, go_on: bool) -> dict[str, Any]:

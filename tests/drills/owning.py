@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from duolog.errors import LogBusy
+from duolog.errors import LogBusy, WritesRefused
 from duolog.log.embedded import open_log
 from duolog.log.model import Record
 from duolog.log.options import LogOptions
@@ -40,7 +40,7 @@ def intrude(folder: str) -> None:
         try:
             with open_log(log_folder, options=LogOptions(lock_wait_seconds=0.02)) as log:
                 log.publish("orders", Record(b"intruder"))
-        except LogBusy:
+        except (LogBusy, WritesRefused):  # the latter by RocksDB's own lock
             say("busy")
         else:
             say("got in")

@@ -56,13 +56,13 @@ def flipped(
     log, ledger = killed_log(folder, chance)
     wrong: list[str] = []
     refused: Counter[str] = Counter()
-    weights = [weight for kind, weight in zip(_FILES, _WEIGHTS, strict=True) if kind in kinds]
+    there = [kind for kind in kinds if any(file.stat().st_size for file in log.rglob(kind))]
+    weights = [_WEIGHTS[_FILES.index(kind)] for kind in there]
     for number in range(flips):
-        kind = chance.choices(kinds, weights)[0]
+        kind = chance.choices(there, weights)[0]
         copy = folder / f"flipped{number}"
         shutil.copytree(log, copy)
-        files = [file for file in sorted(copy.rglob(kind)) if file.stat().st_size]
-        file = chance.choice(files)
+        file = chance.choice([file for file in sorted(copy.rglob(kind)) if file.stat().st_size])
         content = bytearray(file.read_bytes())
         at, bit = chance.randrange(len(content)), 1 << chance.randrange(8)
         content[at] ^= bit

@@ -40,7 +40,14 @@ class Run:
     violations: list[str]
 
 
-def run_followed(folder: Path, seed: str, *, small_buffers: bool, mutant: str | None = None) -> Run:
+def run_followed(
+    folder: Path,
+    seed: str,
+    *,
+    small_buffers: bool,
+    failing: tuple[int, int] | None = None,
+    mutant: str | None = None,
+) -> Run:
     """Let a process write under the shim, from making the log to closing it."""
     watched, journal, ledger = folder / "disk", folder / "journal", folder / "ledger"
     watched.mkdir(parents=True)
@@ -54,6 +61,7 @@ def run_followed(folder: Path, seed: str, *, small_buffers: bool, mutant: str | 
         "publications": 40,
         "epochs": 7,
         "small_buffers": small_buffers,
+        "failing": failing,
         "journal": (str(watched), str(journal)),
     }
     with Child(worker.__name__, arguments, environment=preloaded()) as child:
@@ -74,7 +82,13 @@ def moments(events: list[Event], count: int, chance: random.Random) -> list[int]
 
 
 def lose_power(
-    folder: Path, run: Run, losses: int, chance: random.Random, court: Court
+    folder: Path,
+    run: Run,
+    losses: int,
+    chance: random.Random,
+    court: Court,
+    *,
+    go_on: bool = True,
 ) -> list[str]:
     """Lose power so often; what was wrong afterwards."""
     disk = Disk()
@@ -89,7 +103,7 @@ def lose_power(
         noted = len(disk.notes)
         write_ledger(ledger, [one for one in told if one[0] in KINDS])
         disk.write_after_loss(image, names, unsynced, chance)
-        wrong = _wrong_after(image / "log", ledger, court)
+        wrong = _wrong_after(image / "log", ledger, court, go_on=go_on)
         if wrong:
             way = f"{names.value} names, {unsynced.value} of what was not synced"
             return [f"lost at event {moment} ({way}): {one}" for one in wrong]
@@ -97,10 +111,10 @@ def lose_power(
     return []
 
 
-def _wrong_after(log: Path, ledger: Path, court: Court) -> list[str]:
+def _wrong_after(log: Path, ledger: Path, court: Court, *, go_on: bool) -> list[str]:
     if not (log / "db").is_dir() and not ledger.read_bytes():
         return []  # it had not been made
-    return court.verdict(log, ledger, go_on=True).wrong_unless_whole()
+    return court.verdict(log, ledger, go_on=go_on).wrong_unless_whole()
 
 
 @pytest.mark.timeout(3600)
@@ -140,4 +154,4 @@ def test_the_shim_sees_all_that_rocksdb_writes_and_syncs(
 def test_power_losses_find_the_mutant(tmp_path: Path, chance: random.Random, mutant: str) -> None:
     with Court(mutant) as court:
         run = run_followed(tmp_path, str(chance.random()), small_buffers=False, mutant=mutant)
-        assert lose_power(tmp_path, run, 100, chance, court)
+        assert lose_power(tmp_path, run, 100, chance, court, go_on=False)

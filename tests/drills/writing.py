@@ -7,6 +7,7 @@ refused is sent again as it is until it is taken.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -16,6 +17,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from duolog.errors import WritesRefused
@@ -34,6 +36,7 @@ from tests.drills.content import (
 )
 from tests.drills.ledger import Ledger, ranges_of, read_ledger
 from tests.drills.worker import say
+from tests.support.shim import Shim
 
 PUBLISHERS = ("ada", "bob", "cleo")
 ENDLESS = 1 << 40
@@ -171,9 +174,12 @@ def write(
     die_at: tuple[FaultPoint, int] | None = None,
     small_buffers: bool = False,
     journal: tuple[str, str] | None = None,
+    failing: tuple[int, int] | None = None,
     ending: str | None = None,
 ) -> None:
     """The role: check what is there, write until killed or done, check again.
+
+    `failing` lets syncs fail under the shim: from which one on, and how many.
 
     With an `ending`, write two records ("publications") or one more epoch ("epoch") as the very
     last, keep the mark of before, and wait to be killed.
@@ -188,6 +194,8 @@ def write(
     with open_log(folder, options=options) as log:
         tell(["violations", outcome(log, known)])
         tell(["opened"])
+        if failing is not None:
+            Shim().fail_syncs(*failing)
         writing = Writing(log, known, tell, random.Random(seed))
         writing.run(publications, epochs)
         if ending is not None:
@@ -221,11 +229,6 @@ def _dying(at: FaultPoint, nth: int) -> Callable[[FaultPoint], None]:
 
 def _followed(folder: str, journal: str) -> Say:
     """Watch the files, and say everything to their journal too."""
-    import json
-    from pathlib import Path
-
-    from tests.support.shim import Shim
-
     shim = Shim()
     shim.watch(Path(folder), Path(journal))
 

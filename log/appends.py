@@ -1,12 +1,13 @@
 """Epochs: many topics and partitions, of any size, in one atomic step.
 
-Records first, heads last. The batches of all parts are written in calls of at most 1 MiB; nobody
+Records first, heads last. The batches of all parts are written in small calls; nobody
 sees them, since readers go by heads. One last synced write holds all heads, times and the epoch,
 and with it the whole is there, or else none of it. So memory does not grow with the epoch.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -56,6 +57,9 @@ class Appender:
         check_text_name(writer.target, "writer's target")
         check_epoch(epoch)
         with self._state.writers.hold(frozenset({str(writer)})):
+            if self._state.store.in_doubt:
+                # What is read before it recovered may be in memory alone: nothing to answer from.
+                self._state.ensure_writable()
             fingerprints = fingerprints_of(parts)
             last = load_epoch(self._state.store, writer)
             if last is not None and is_repeat(writer, epoch, fingerprints, last):
@@ -69,7 +73,10 @@ class Appender:
 
     def last_epoch(self, writer: Writer) -> Appended | None:
         """What the writer committed last."""
-        stored = load_epoch(self._state.store, writer)
+        with self._state.writers.hold(frozenset({str(writer)})):
+            if self._state.store.in_doubt:
+                self._state.ensure_writable()
+            stored = load_epoch(self._state.store, writer)
         return None if stored is None else stored.answer(repeated=False)
 
     def _write(self, plan: _Plan) -> StoredEpoch:
@@ -177,7 +184,9 @@ class _Attempt:
                 if not count:
                     continue
             if batch.operations and batch.size_bytes + len(encoded) > MAX_WRITE_BYTES:
+                store.wait_for_room()
                 store.write(batch, self._incarnation)
+                time.sleep(0)  # others wait for Python's lock, which a write holds for 1 ms
                 batch = WriteBatch()
             head = self._head(where)
             batch.put("records", record_key(where, head.next_offset), encoded)

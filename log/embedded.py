@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
-from duolog.errors import UnknownTopic
+from duolog.errors import NotWritten, UnknownTopic
 from duolog.log import epochs
 from duolog.log.access import DEFAULT_FETCH_BYTES, DEFAULT_FETCH_RECORDS, TopicRef
 from duolog.log.appends import Appender
@@ -70,23 +70,32 @@ def open_log(
             folder, wait_seconds=options.lock_wait_seconds, clock=options.clock, create=create
         )
         undo.callback(ownership.release)
-        check_format(folder)
-        mark = Mark(folder / "mark")
-        undo.callback(mark.close)
-        store = Store(folder / "db", mark, options)
-        store.open()
-        undo.callback(store.close)
-        if not mark.sequence:
-            sync_folder(folder)  # `mark` and `db` are new in it
-        state = State(folder, store, options, BatchCache(options.cache_bytes))
         try:
+            check_format(folder)
+            mark = Mark(folder / "mark")
+            undo.callback(mark.close)
+            store = Store(folder / "db", mark, options)
+            store.open()
+            undo.callback(store.close)
+            if not mark.sequence:
+                sync_folder(folder)  # `mark` and `db` are new in it
+            state = State(folder, store, options, BatchCache(options.cache_bytes))
             identity = establish(store, folder)
             state.load()
         except WriteFailed as failure:
             raise named_failure(failure, folder) from failure
+        except OSError as error:
+            raise _not_opened(folder, error) from error
         sweep_all(folder, ((w, stored.epoch) for w, stored in epochs.load_all(store)))
         undo.pop_all()
     return EmbeddedLog(state, identity, ownership, mark, codecs)
+
+
+def _not_opened(folder: Path, error: OSError) -> NotWritten:
+    return NotWritten(
+        f"The log in {folder} could not be opened: {error.strerror}. Look at its disk and open it "
+        "again; nothing was changed."
+    )
 
 
 class EmbeddedLog:

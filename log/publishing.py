@@ -21,7 +21,6 @@ from duolog.log.published import (
     REMEMBERED_SEQUENCES,
     Published,
     content_of,
-    highest_sequence,
     pack_published,
     unpack_published,
 )
@@ -62,7 +61,9 @@ class Publisher:
 
     def last_sequence(self, writer: str) -> int | None:
         """The highest sequence that a publisher has used."""
-        return highest_sequence(self._state.store, check_text_name(writer, "writer"))
+        job = _LastSequence(check_text_name(writer, "writer"))
+        self._committer.run(job)
+        return job.sequence
 
 
 def check_record(record: Record, max_record_bytes: int) -> None:
@@ -86,6 +87,18 @@ def check_record(record: Record, max_record_bytes: int) -> None:
             f"A record of {size} bytes is over the limit of {max_record_bytes}. Make it smaller, "
             "or raise max_record_bytes (and max.message.bytes of its Kafka topic)."
         )
+
+
+class _LastSequence(Job):
+    """Asked of the committer, so that what is written but not durable yet is not seen."""
+
+    def __init__(self, writer: str) -> None:
+        super().__init__()
+        self._writer = writer
+        self.sequence: int | None = None
+
+    def prepare(self, round_: Round) -> None:
+        self.sequence = round_.highest_sequence(self._writer)
 
 
 class _Publish(Job):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
@@ -36,7 +37,10 @@ FAMILIES: tuple[Family, ...] = (
     "meta", "topics", "records", "times", "heads", "epochs", "groups", "mirror", "schemas",
 )  # fmt: skip
 
-MAX_WRITE_BYTES = 1 << 20  # a call holds Python's lock for about 2.5 ms then
+MAX_WRITE_BYTES = 512 << 10  # a call holds Python's lock for about 1 ms then
+_WAITING_BUFFERS = "rocksdb.num-immutable-mem-table"
+_MOST_WAITING_BUFFERS = 2
+_LONGEST_WAIT_SECONDS = 2.0
 _PER_OPERATION_BYTES = 32
 
 
@@ -104,6 +108,16 @@ class _State(Enum):
     READ_ONLY = "read only"  # could not be opened for writing
     UNREADABLE = "unreadable"  # could not be opened at all, for now
     CLOSED = "closed"
+
+
+class _Walk:
+    """Holds an iterator, so that it can be let go of.
+
+    An error keeps the variables of all its frames, and an iterator keeps RocksDB open.
+    """
+
+    def __init__(self, at: Any) -> None:
+        self.at = at
 
 
 class Store:
@@ -280,6 +294,20 @@ class Store:
             with self._doubting():
                 self._database.write(raw)
 
+    def wait_for_room(self) -> None:
+        """Wait while buffers are being written out, before a large append goes on.
+
+        RocksDB itself would wait inside the write, with Python's lock held and every thread of the
+        process standing still. Not for ever: a disk that takes nothing has to be told by the write.
+        """
+        give_up = time.monotonic() + _LONGEST_WAIT_SECONDS
+        while time.monotonic() < give_up:
+            with self._using():
+                waiting = self._families["records"].property_int_value(_WAITING_BUFFERS)
+            if waiting is None or waiting < _MOST_WAITING_BUFFERS:
+                return
+            time.sleep(0.001)
+
     def sync(self, incarnation: int | None = None) -> None:
         """Make everything written so far durable."""
         with self._using():
@@ -325,63 +353,52 @@ class Store:
         *,
         limit: int | None = None,
         max_bytes: int | None = None,
-        reverse: bool = False,
     ) -> list[tuple[bytes, bytes]]:
         """Entries from `lower` up to but not including `upper`; at least one, however large."""
-        return list(self._walk(family, lower, upper, limit, max_bytes, reverse=reverse))
+        found = []
+        size = 0
+        with self._walking(family) as walk:
+            walk.at.seek(lower)
+            while walk.at.valid() and (key := walk.at.key()) < upper:
+                value = walk.at.value()
+                found.append((key, value))
+                size += len(value)
+                if len(found) == limit or (max_bytes is not None and size >= max_bytes):
+                    return found
+                walk.at.next()
+            walk.at.status()
+        return found
 
     def scan_keys(self, family: Family, lower: bytes, upper: bytes) -> list[bytes]:
         """Like `scan`, the keys alone."""
-        with self._using(), _damage_named(self._path):
-            found = []
-            walker = self._families[family].iter(rocksdict.ReadOptions())
-            walker.seek(lower)
-            while walker.valid() and (key := walker.key()) < upper:
+        found = []
+        with self._walking(family) as walk:
+            walk.at.seek(lower)
+            while walk.at.valid() and (key := walk.at.key()) < upper:
                 found.append(key)
-                walker.next()
-            walker.status()
-            return found
+                walk.at.next()
+            walk.at.status()
+        return found
 
     def last_at_or_before(
         self, family: Family, key: bytes, lower: bytes
     ) -> tuple[bytes, bytes] | None:
         """The nearest entry at or before `key` that is not before `lower`."""
-        with self._using(), _damage_named(self._path):
-            walker = self._families[family].iter(rocksdict.ReadOptions())
-            walker.seek_for_prev(key)
-            if walker.valid() and (found := walker.key()) >= lower:
-                return found, walker.value()
-            walker.status()
-            return None
+        with self._walking(family) as walk:
+            walk.at.seek_for_prev(key)
+            if walk.at.valid() and (found := walk.at.key()) >= lower:
+                return found, walk.at.value()
+            walk.at.status()
+        return None
 
-    def _walk(
-        self,
-        family: Family,
-        lower: bytes,
-        upper: bytes,
-        limit: int | None,
-        max_bytes: int | None,
-        *,
-        reverse: bool,
-    ) -> Iterator[tuple[bytes, bytes]]:
+    @contextmanager
+    def _walking(self, family: Family) -> Iterator[_Walk]:
         with self._using(), _damage_named(self._path):
-            walker = self._families[family].iter(rocksdict.ReadOptions())
-            if reverse:
-                walker.seek_for_prev(upper)
-                if walker.valid() and walker.key() == upper:
-                    walker.prev()
-            else:
-                walker.seek(lower)
-            step = walker.prev if reverse else walker.next
-            count = size = 0
-            while walker.valid() and lower <= (key := walker.key()) < upper:
-                value = walker.value()
-                yield key, value
-                count, size = count + 1, size + len(value)
-                if count == limit or (max_bytes is not None and size >= max_bytes):
-                    return
-                step()
-            walker.status()
+            walk = _Walk(self._families[family].iter(rocksdict.ReadOptions()))
+            try:
+                yield walk
+            finally:
+                walk.at = None
 
     # -- upkeep
 
@@ -466,6 +483,7 @@ def _damage_named(path: Path) -> Iterator[None]:
             raise WritesRefused(f"RocksDB's directory {path} is still in use: {text}") from error
         if text.startswith(("Corruption", "IO error", "Invalid argument", "NotFound", "Failed to")):
             raise DamagedLog(
-                f"The log in {path.parent} is damaged ({text}). Restore it from a backup."
+                f"The log in {path.parent} cannot be read ({text}). Look at its disk and open it "
+                "again; if it stays so, restore it from a backup."
             ) from error
         raise

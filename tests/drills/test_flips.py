@@ -4,7 +4,7 @@ A log whose writer was killed has content in RocksDB's tables and in its write-a
 of it one byte is changed, in any of its files. Either opening or reading is refused by name, or all
 that was acknowledged is there as it was: never another value, never a gap.
 
-Mutants: sums_unchecked, mark_unchecked.
+Mutant: mark_unchecked. (Flips aimed at records: test_flipped_records.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.drills.courts import Court
 from tests.drills.ledger import write_ledger
 from tests.support.children import Child
 
-_LINES_BEFORE_THE_KILL = 150
+_LINES_BEFORE_THE_KILL = 400
 _DAMAGE = frozenset({"DamagedLog", "UnsupportedFormat"})
 _FILES = ("*.log", "*.sst", "MANIFEST-*", "CURRENT", "mark", "FORMAT")
 _WEIGHTS = (5, 5, 2, 1, 1, 1)
@@ -90,12 +90,7 @@ def test_a_flipped_byte_is_refused_or_changes_nothing(
     assert refused["*.log"] + refused["*.sst"] > 0
 
 
-@pytest.mark.parametrize(
-    ("mutant", "kind"), [("sums_unchecked", "*.sst"), ("mark_unchecked", "*.log")]
-)
-def test_flips_find_the_mutant(
-    tmp_path: Path, chance: random.Random, mutant: str, kind: str
-) -> None:
-    with Court(mutant) as court:
-        wrong, _ = flipped(tmp_path, court, chance, 15, (kind,))
+def test_flips_find_the_mutant(tmp_path: Path, chance: random.Random) -> None:
+    with Court("mark_unchecked") as court:
+        wrong, _ = flipped(tmp_path, court, chance, 15, ("*.log",))
     assert wrong

@@ -96,7 +96,7 @@ class _Binder:
         tests = self._all(tuple(conditions))
         if node.operand is not None:
             operand = self.bind(node.operand)
-            tests = [logic.equality(test.node, operand, test) for test in tests]
+            tests = [logic.match(test.node, operand, test) for test in tests]
         results = self._all(tuple(when.result for when in node.whens))
         default = Constant(None) if node.default is None else node.default
         return branches.case(node, tests, results, self.bind(default))

@@ -82,9 +82,14 @@ def comparison(node: Comparison, left: Step, right: Step) -> Step:
     return _compared(node, node.op, left, right)
 
 
-def equality(node: Node, left: Step, right: Step) -> Step:
-    """left = right, in a CASE that compares; a mistake is that of `node`."""
-    return _compared(node, "=", left, right)
+def match(node: Node, operand: Step, value: Step) -> Step:
+    """operand = value, in a CASE that compares; a mistake is that of `node`."""
+    equal = _compared(node, "=", operand, value)
+    if not value.may_fail:
+        return equal
+    # NULL matches nothing, so the value is not needed there.
+    known = steps.step(node, BOOLEAN, [operand], pc.is_valid, whole=True)
+    return _joined(node, [known, equal], every=True)
 
 
 def between(node: Between, operand: Step, low: Step, high: Step) -> Step:

@@ -127,7 +127,7 @@ def guarded(node: Node, kernel: Callable[..., Values], *values: Values) -> Value
 
 
 def _explained(error: str) -> str:
-    if "overflow" in error:
+    if "overflow" in error or "Integer value" in error:
         return "the result goes beyond 64 bits."
     if "not fit in precision" in error or "data loss" in error:
         return "the result has too many digits for its decimal type."

@@ -1,0 +1,135 @@
+"""Whether cost stays the same as a log grows, and how long it takes to open after kill -9."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import ClassVar
+
+from bench.append import WRITER
+from bench.children import child
+from bench.figures import Figure, Report, at_most, at_most_of_reference
+from bench.orders import RECORD_BYTES, batches_of, build_part
+from bench.reading import read_in_order, read_points
+from bench.rounds import (
+    Samples,
+    figure,
+    percentile,
+    seconds_of,
+    settle_disk,
+    take_turns,
+)
+from bench.scratch import Scratch
+from duolog.log import EmbeddedLog, LogOptions, open_log
+from duolog.log.model import Mode, Record, Writer
+from duolog.log.part import Part
+
+_FILLER = Writer(Mode.BATCH, "bench-fill", "orders")
+_NOTHING_CACHED = LogOptions(cache_bytes=0)
+
+
+@dataclass(frozen=True, slots=True)
+class FlatBenchmark:
+    """A large log beside small ones, both appended to and read in turns."""
+
+    name: ClassVar[str] = "flat"
+    by_itself: ClassVar[bool] = True
+
+    records: int = 100_000_000
+    small_records: int = 100_000
+    epoch_records: int = 1_000_000  # of the epochs that fill the large log
+    point_fetches: int = 2000
+    rounds: int = 15
+
+    @property
+    def disk_bytes(self) -> int:
+        return 2 * self.records * RECORD_BYTES + (1 << 30)
+
+    def run(self, scratch: Scratch) -> Report:
+        with scratch.folder("flat") as folder:
+            large = folder / "large"
+            with open_log(large) as log:
+                topic = log.create_topic("orders")
+            fill = build_part(topic, list(batches_of(self.epoch_records)), folder / "parts")
+            small = build_part(topic, list(batches_of(self.small_records)), folder / "parts")
+            (folder / "fill.message").write_bytes(fill.message())
+            (folder / "small.message").write_bytes(small.message())
+            with child(fill_and_hold, folder, self.records // self.epoch_records) as holder:
+                holder.hear()
+                holder.kill()
+            settle_disk()
+            began = time.perf_counter()
+            with open_log(large, create=False, options=_NOTHING_CACHED) as log:
+                opening = time.perf_counter() - began
+                figures = self._compare(log, small, folder)
+        return Report(
+            self.name,
+            f"A log of {self.records:,} records of {RECORD_BYTES} B in one partition.",
+            f"a log of {self.small_records:,} such records.",
+            (*figures, Figure("open after kill -9", opening, "s", target=at_most(1))),
+        )
+
+    def _compare(self, large: EmbeddedLog, small: Part, folder: Path) -> tuple[Figure, ...]:
+        flat = at_most_of_reference(1.2)
+        appended = self._append(large, small, folder)
+        with open_log(folder / "small", options=_NOTHING_CACHED) as log:
+            log.create_topic("orders")
+            log.append(WRITER, 0, [small])
+            in_order = self._read_in_order(large, log)
+            points = self._read_points(large, log)
+        return (
+            figure("append, a record", "µs", appended["large"], appended["small"], flat),
+            figure("fetch in order, a record", "µs", in_order["large"], in_order["small"], flat),
+            figure("fetch one record, p50", "ms", points["large"], points["small"], flat),
+        )
+
+    def _append(self, large: EmbeddedLog, small: Part, folder: Path) -> Samples:
+        epochs = itertools.count(1)
+        microseconds = 1e6 / self.small_records
+
+        def append_to_large() -> float:
+            return microseconds * seconds_of(lambda: large.append(WRITER, next(epochs), [small]))
+
+        def append_to_small() -> float:
+            with Scratch(folder).folder("small") as place, open_log(place) as log:
+                log.create_topic("orders")
+                log.append(WRITER, 0, [small])
+                return microseconds * seconds_of(lambda: log.append(WRITER, 1, [small]))
+
+        return take_turns(self.rounds, {"large": append_to_large, "small": append_to_small})
+
+    def _read_in_order(self, large: EmbeddedLog, small: EmbeddedLog) -> Samples:
+        starts = random.Random(0)
+
+        def read(log: EmbeddedLog) -> float:
+            end = log.offsets("orders")[0].next_offset
+            start = starts.randint(0, end - self.small_records)
+            through = read_in_order(log, "orders", start, self.small_records)
+            return 1e6 * through.seconds / through.records
+
+        return take_turns(self.rounds, {"large": lambda: read(large), "small": lambda: read(small)})
+
+    def _read_points(self, large: EmbeddedLog, small: EmbeddedLog) -> Samples:
+        def read(log: EmbeddedLog) -> float:
+            return 1000 * percentile(read_points(log, "orders", self.point_fetches, 0), 0.5)
+
+        return take_turns(self.rounds, {"large": lambda: read(large), "small": lambda: read(small)})
+
+
+def fill_and_hold(pipe: Connection, folder: Path, epochs: int) -> None:
+    """In the child: fill the log, write a little more, say so, and wait to be killed."""
+    fill, small = (
+        Part.from_message((folder / name).read_bytes())
+        for name in ("fill.message", "small.message")
+    )
+    with open_log(folder / "large") as log:
+        for epoch in range(epochs):
+            log.append(_FILLER, epoch, [fill])
+        log.append(WRITER, 0, [small])
+        log.publish("orders", Record(b"the last one"))
+        pipe.send("filled")
+        pipe.recv()

@@ -1,0 +1,42 @@
+"""All benchmarks, in the order in which they run."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+from bench.append import AppendBenchmark
+from bench.fetch import FetchBenchmark
+from bench.figures import Report
+from bench.flat import FlatBenchmark
+from bench.hashes import HashBenchmark
+from bench.memory import MemoryBenchmark
+from bench.publish import PublishBenchmark
+from bench.routing import RoutingBenchmark
+from bench.scratch import Scratch
+
+
+class Benchmark(Protocol):
+    """One benchmark with its sizes."""
+
+    name: ClassVar[str]
+    by_itself: ClassVar[bool]  # True: takes minutes and much disk, so only when asked for
+
+    @property
+    def disk_bytes(self) -> int:
+        """About how much room it takes while it runs."""
+
+    def run(self, scratch: Scratch) -> Report: ...
+
+
+def all_benchmarks(flat_records: int) -> dict[str, Benchmark]:
+    """Every benchmark in its full size, by name."""
+    benchmarks: tuple[Benchmark, ...] = (
+        AppendBenchmark(),
+        MemoryBenchmark(),
+        PublishBenchmark(),
+        FetchBenchmark(),
+        RoutingBenchmark(),
+        HashBenchmark(),
+        FlatBenchmark(records=flat_records),
+    )
+    return {benchmark.name: benchmark for benchmark in benchmarks}

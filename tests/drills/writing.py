@@ -94,7 +94,7 @@ class Writing:
         If the epoch after it is there too, it was that one's answer that was lost.
         """
         last = self._ledger.last_epoch
-        stored = self._log.last_epoch(STREAM)
+        stored = self.insist(lambda: self._log.last_epoch(STREAM))
         if stored is not None and stored.epoch == last:
             self._append(last)
         for epoch in range(last + 1, last + 1 + count):

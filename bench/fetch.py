@@ -85,4 +85,4 @@ class FetchBenchmark:
 
     def _points(self, folder: Path, seed: int) -> list[float]:
         with open_log(folder, create=False) as log:
-            return read_points(log, "orders", self.point_fetches, seed)
+            return read_points([log], "orders", self.point_fetches, seed)

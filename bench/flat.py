@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -34,13 +36,18 @@ _NOTHING_CACHED = LogOptions(cache_bytes=0)
 
 @dataclass(frozen=True, slots=True)
 class FlatBenchmark:
-    """A large log beside small ones, both appended to and read in turns."""
+    """A large log beside small ones, both appended to and read in turns.
+
+    Reads go to so many small logs that together they are larger than the processor's caches: a
+    single one would stay in them, and memory would be compared, not logs.
+    """
 
     name: ClassVar[str] = "flat"
     by_itself: ClassVar[bool] = True
 
     records: int = 100_000_000
     small_records: int = 100_000
+    small_logs: int = 40
     epoch_records: int = 1_000_000  # of the epochs that fill the large log
     point_fetches: int = 2000
     rounds: int = 15
@@ -69,18 +76,23 @@ class FlatBenchmark:
         return Report(
             self.name,
             f"A log of {self.records:,} records of {RECORD_BYTES} B in one partition.",
-            f"a log of {self.small_records:,} such records.",
+            f"logs of {self.small_records:,} such records.",
             (*figures, Figure("open after kill -9", opening, "s", target=at_most(1))),
         )
 
     def _compare(self, large: EmbeddedLog, small: Part, folder: Path) -> tuple[Figure, ...]:
         flat = at_most_of_reference(1.2)
         appended = self._append(large, small, folder)
-        with open_log(folder / "small", options=_NOTHING_CACHED) as log:
-            log.create_topic("orders")
-            log.append(WRITER, 0, [small])
-            in_order = self._read_in_order(large, log)
-            points = self._read_points(large, log)
+        with ExitStack() as opened:
+            logs = []
+            for number in range(self.small_logs):
+                place = folder / f"small-{number}"
+                log = opened.enter_context(open_log(place, options=_NOTHING_CACHED))
+                log.create_topic("orders")
+                log.append(WRITER, 0, [small])
+                logs.append(log)
+            in_order = self._read_in_order(large, logs)
+            points = self._read_points(large, logs)
         return (
             figure("append, a record", "µs", appended["large"], appended["small"], flat),
             figure("fetch in order, a record", "µs", in_order["large"], in_order["small"], flat),
@@ -102,22 +114,30 @@ class FlatBenchmark:
 
         return take_turns(self.rounds, {"large": append_to_large, "small": append_to_small})
 
-    def _read_in_order(self, large: EmbeddedLog, small: EmbeddedLog) -> Samples:
-        starts = random.Random(0)
+    def _read_in_order(self, large: EmbeddedLog, small: Sequence[EmbeddedLog]) -> Samples:
+        chosen = random.Random(0)
 
         def read(log: EmbeddedLog) -> float:
             end = log.offsets("orders")[0].next_offset
-            start = starts.randint(0, end - self.small_records)
+            start = chosen.randint(0, end - self.small_records)
             through = read_in_order(log, "orders", start, self.small_records)
             return 1e6 * through.seconds / through.records
 
-        return take_turns(self.rounds, {"large": lambda: read(large), "small": lambda: read(small)})
+        return take_turns(
+            self.rounds,
+            {"large": lambda: read(large), "small": lambda: read(chosen.choice(small))},
+        )
 
-    def _read_points(self, large: EmbeddedLog, small: EmbeddedLog) -> Samples:
-        def read(log: EmbeddedLog) -> float:
-            return 1000 * percentile(read_points(log, "orders", self.point_fetches, 0), 0.5)
+    def _read_points(self, large: EmbeddedLog, small: Sequence[EmbeddedLog]) -> Samples:
+        seeds = itertools.count()
 
-        return take_turns(self.rounds, {"large": lambda: read(large), "small": lambda: read(small)})
+        def read(logs: Sequence[EmbeddedLog]) -> float:
+            latencies = read_points(logs, "orders", self.point_fetches, next(seeds))
+            return 1000 * percentile(latencies, 0.5)
+
+        return take_turns(
+            self.rounds, {"large": lambda: read([large]), "small": lambda: read(small)}
+        )
 
 
 def fill_and_hold(pipe: Connection, folder: Path, epochs: int) -> None:

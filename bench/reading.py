@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from duolog.log import EmbeddedLog
@@ -35,14 +36,15 @@ def read_in_order(
     return ReadThrough(seconds, at - start, arrow_bytes)
 
 
-def read_points(log: EmbeddedLog, topic: str, fetches: int, seed: int) -> list[float]:
-    """Seconds of each of so many fetches of one record anywhere in partition 0."""
+def read_points(logs: Sequence[EmbeddedLog], topic: str, fetches: int, seed: int) -> list[float]:
+    """Seconds of each of so many fetches of one record anywhere in partition 0 of these logs."""
     chosen = random.Random(seed)
-    offsets = log.offsets(topic)[0]
+    ends = [log.offsets(topic)[0].next_offset for log in logs]
     latencies = []
     for _ in range(fetches):
-        at = chosen.randrange(offsets.start, offsets.next_offset)
+        number = chosen.randrange(len(logs))
+        at = chosen.randrange(ends[number])
         began = time.perf_counter()
-        log.fetch(topic, 0, at, max_records=1)
+        logs[number].fetch(topic, 0, at, max_records=1)
         latencies.append(time.perf_counter() - began)
     return latencies

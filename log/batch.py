@@ -31,7 +31,7 @@ from duolog.log.model import Record
 from duolog.log.packed import pack, unpack
 
 FORMAT = 1
-TARGET_BYTES = 256 << 10  # of the records in a batch, before compression
+TARGET_BYTES = 512 << 10  # of the records in a batch, before compression
 MAX_RECORDS = 2**31 - 1
 
 RECORD_SCHEMA = pa.schema(

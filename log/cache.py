@@ -24,33 +24,33 @@ class BatchCache:
         self.hits = 0
         self.misses = 0
 
-    def find(self, where: TopicPartition, offset: int) -> tuple[int, Any] | None:
+    def find(self, where: TopicPartition, offset: int) -> tuple[int, Any, int] | None:
         """The batch that holds this offset, with its base offset."""
         with self._guard:
             bases = self._bases.get(where)
             at = bisect_right(bases, offset) - 1 if bases else -1
             if bases and at >= 0:
                 base = bases[at]
-                records = self._batches[where, base]
+                records, size = self._batches[where, base]
                 if offset < base + records.num_rows:
                     self._batches.move_to_end((where, base))
                     self.hits += 1
-                    return base, records
+                    return base, records, size
             self.misses += 1
             return None
 
     def add(self, where: TopicPartition, base_offset: int, records: Any) -> None:
-        size = records.nbytes + _ENTRY_BYTES
+        size = int(records.nbytes)
         with self._guard:
-            if size > self._budget_bytes or (where, base_offset) in self._batches:
+            if size + _ENTRY_BYTES > self._budget_bytes or (where, base_offset) in self._batches:
                 return
-            self._batches[where, base_offset] = records
+            self._batches[where, base_offset] = records, size
             insort(self._bases.setdefault(where, []), base_offset)
-            self._bytes += size
+            self._bytes += size + _ENTRY_BYTES
             while self._bytes > self._budget_bytes:
-                (gone_from, gone_base), gone = self._batches.popitem(last=False)
+                (gone_from, gone_base), (_, gone_bytes) = self._batches.popitem(last=False)
                 bases = self._bases[gone_from]
                 del bases[bisect_left(bases, gone_base)]
                 if not bases:
                     del self._bases[gone_from]
-                self._bytes -= gone.nbytes + _ENTRY_BYTES
+                self._bytes -= gone_bytes + _ENTRY_BYTES

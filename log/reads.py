@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from duolog.errors import DamagedLog, InvalidRequest, OffsetOutOfRange
 from duolog.log.batch import decode
@@ -24,6 +23,10 @@ from duolog.log.model import (
 )
 from duolog.log.state import State
 from duolog.log.times import first_reaching
+
+# What a reader takes whole, far behind the head, is not kept: whoever catches up passes once, and
+# would push out what many read at the head.
+_NEAR_THE_HEAD = 200_000
 
 
 class Reader:
@@ -46,9 +49,15 @@ class Reader:
         batches: list[FetchedBatch] = []
         at = offset
         while at < head.next_offset and max_records > 0 and max_bytes > 0:
-            base, records = self._batch_at(topic, where, at)
-            records = records.slice(at - base, min(max_records, head.next_offset - at))
-            records, size = _within(records, max_bytes, at_least_one=not batches)
+            base, whole, size = self._batch_at(topic, where, at)
+            records = whole
+            most = min(max_records, head.next_offset - at)
+            if at > base or whole.num_rows > most or size > max_bytes:
+                records, size = _within(
+                    whole.slice(at - base, most), max_bytes, at_least_one=not batches
+                )
+            if records is not whole or head.next_offset - at <= _NEAR_THE_HEAD:
+                self._state.cache.add(where, base, whole)
             if not records.num_rows:
                 break
             batches.append(FetchedBatch(at, records))
@@ -80,7 +89,8 @@ class Reader:
             return head.next_offset
         if found.base_offset < head.start:
             return head.start
-        _, records = self._batch_at(topic, where, found.base_offset)
+        base, records, _ = self._batch_at(topic, where, found.base_offset)
+        self._state.cache.add(where, base, records)
         row = int(np.argmax(records.column("ts").to_numpy() >= ts_ms))
         return found.base_offset + row
 
@@ -96,8 +106,8 @@ class Reader:
                 latest=head.next_offset,
             )
 
-    def _batch_at(self, topic: Topic, where: TopicPartition, offset: int) -> tuple[int, Any]:
-        """The batch that holds a published offset, with its base offset."""
+    def _batch_at(self, topic: Topic, where: TopicPartition, offset: int) -> tuple[int, Any, int]:
+        """The batch that holds a published offset: its base offset, records and bytes."""
         cached = self._state.cache.find(where, offset)
         if cached is not None:
             return cached
@@ -108,8 +118,7 @@ class Reader:
             base = record_base_offset(found[0])
             records = decode(found[1])
             if offset < base + records.num_rows:
-                self._state.cache.add(where, base, records)
-                return base, records
+                return base, records, int(records.nbytes)
         # Retention or a drop may have been quicker; if not, this is damage.
         self._check_in_range(topic, where, offset, self._state.heads.get(where))
         raise DamagedLog(
@@ -122,12 +131,17 @@ def _within(records: Any, max_bytes: int, *, at_least_one: bool) -> tuple[Any, i
     """The first records whose keys and values are within the limit, and their bytes."""
     if records.nbytes <= max_bytes:
         return records, int(records.nbytes)
-    sizes = np.zeros(records.num_rows, np.int64)
-    for name in ("key", "value"):
-        sizes += pc.fill_null(pc.binary_length(records.column(name)), 0).to_numpy()
-    total = np.cumsum(sizes)
+    ends = _ends(records.column("key")) + _ends(records.column("value"))
+    total = ends[1:] - ends[0]
     fitting = int(np.searchsorted(total, max_bytes, side="right"))
     if at_least_one:
         fitting = max(1, fitting)
     fitting = min(fitting, records.num_rows)
     return records.slice(0, fitting), int(total[fitting - 1]) if fitting else 0
+
+
+def _ends(column: Any) -> Any:
+    """Where each value of a binary column begins, and where the last one ends."""
+    return np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset).astype(
+        np.int64
+    )

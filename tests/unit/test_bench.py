@@ -37,7 +37,12 @@ TINY: dict[str, Benchmark] = {
         RoutingBenchmark(rows=200, rounds=1),
         HashBenchmark(records=200, scalar_records=50, rounds=1),
         FlatBenchmark(
-            records=3000, small_records=200, epoch_records=1000, point_fetches=3, rounds=1
+            records=3000,
+            small_records=200,
+            small_logs=2,
+            epoch_records=1000,
+            point_fetches=3,
+            rounds=1,
         ),
     )
 }

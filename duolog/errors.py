@@ -7,17 +7,21 @@
     │   ├── InvalidRecord           a record that no topic would take
     │   │   └── RecordTooLarge
     │   ├── InvalidRows             rows that do not fit the table's routes
-    │   └── InvalidFilter           a route's filter; points at the word
+    │   ├── InvalidFilter           a route's filter; points at the word
+    │   └── InvalidSchema           an Avro schema that cannot be used
     ├── NotFound
     │   ├── UnknownTopic
     │   ├── UnknownPartition
     │   ├── UnknownGroup
-    │   └── UnknownRoute
+    │   ├── UnknownRoute
+    │   ├── UnknownSubject
+    │   └── UnknownSchema           no schema has this id or version
     ├── Conflict                  right in itself, but not in this state
     │   ├── NameTaken               topic or alias
     │   ├── RouteTaken              a second route for one table and operation
     │   ├── PositionChanged         compare-and-set of a group position lost the race
     │   ├── AckBeyondHead           acknowledged what was never written
+    │   ├── IncompatibleSchema      breaks what the subject promises; names the field
     │   └── StagedForOtherTopic     a part was staged for a topic that was dropped or grown
     ├── OffsetOutOfRange          carries the earliest and the latest offset
     ├── WriterFault               what a writer sends does not continue what it sent
@@ -33,6 +37,10 @@
     │   ├── UnsupportedFormat       written by a newer Duolog, or not a log
     │   ├── DamagedLog              what was once durable is not there as it was
     │   └── LogClosed
+    ├── Undecodable               bytes that are not what their schema says
+    ├── RegistryFault             a schema registry
+    │   ├── RegistryRefused         it answered no; carries its status and error code
+    │   └── RegistryUnreachable     it did not answer
     ├── DamagedPart               a staged part is not what its task wrote
     ├── WritesRefused             reads go on; carries when a retry makes sense
     │   ├── DiskFull                too little space; nothing of it was kept
@@ -58,11 +66,13 @@ __all__ = [
     "EpochContentMismatch",
     "EpochGap",
     "EpochTooOld",
+    "IncompatibleSchema",
     "InvalidFilter",
     "InvalidName",
     "InvalidRecord",
     "InvalidRequest",
     "InvalidRows",
+    "InvalidSchema",
     "InvalidSetting",
     "LogBusy",
     "LogClosed",
@@ -75,13 +85,19 @@ __all__ = [
     "OutcomeUnknown",
     "PositionChanged",
     "RecordTooLarge",
+    "RegistryFault",
+    "RegistryRefused",
+    "RegistryUnreachable",
     "RouteTaken",
     "SequenceContentMismatch",
     "SequenceTooOld",
     "StagedForOtherTopic",
+    "Undecodable",
     "UnknownGroup",
     "UnknownPartition",
     "UnknownRoute",
+    "UnknownSchema",
+    "UnknownSubject",
     "UnknownTopic",
     "UnsupportedFormat",
     "UnsupportedLocation",
@@ -148,6 +164,10 @@ def _rebuild_filter_error(reason: str, text: str, position: int | None) -> Inval
     return InvalidFilter(reason, text=text, position=position)
 
 
+class InvalidSchema(InvalidRequest):
+    """A schema that is not valid Avro, or beyond what is read."""
+
+
 class NotFound(DuologError):
     """What was named is not there."""
 
@@ -168,6 +188,14 @@ class UnknownRoute(NotFound):
     """The topic has no route for this table and operation."""
 
 
+class UnknownSubject(NotFound):
+    """The registry has no such subject."""
+
+
+class UnknownSchema(NotFound):
+    """The registry has no schema of this id, or the subject no such version."""
+
+
 class Conflict(DuologError):
     """Right in itself, but not in this state."""
 
@@ -186,6 +214,13 @@ class PositionChanged(Conflict):
 
 class AckBeyondHead(Conflict):
     """An acknowledgement of an offset that was never written."""
+
+
+class IncompatibleSchema(Conflict):
+    """A schema that breaks what its subject promises to those who read or wrote before.
+
+    The message names both versions and the field.
+    """
 
 
 class StagedForOtherTopic(Conflict):
@@ -277,6 +312,34 @@ class DamagedLog(LogUnusable):
 
 class LogClosed(LogUnusable):
     """The log was used after it had been closed."""
+
+
+class Undecodable(DuologError):
+    """Bytes that are not what their schema says. The message names the row and the field."""
+
+
+class RegistryFault(DuologError):
+    """A schema registry could not do what was asked."""
+
+
+class RegistryRefused(RegistryFault):
+    """The registry answered no. `status` and `error_code` are its own."""
+
+    def __init__(self, message: str, *, status: int, error_code: int) -> None:
+        self.status = status
+        self.error_code = error_code
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_registry_refused, (str(self), self.status, self.error_code)
+
+
+def _rebuild_registry_refused(message: str, status: int, error_code: int) -> RegistryRefused:
+    return RegistryRefused(message, status=status, error_code=error_code)
+
+
+class RegistryUnreachable(RegistryFault):
+    """The registry did not answer."""
 
 
 class DamagedPart(DuologError):

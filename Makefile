@@ -29,7 +29,7 @@ check: $(READY)  ## formatting, lint, types, direction of imports
 	$(BIN)/ruff check .
 	@# The parts as one package, for tools that cannot follow pyproject's package-dir.
 	@rm -rf build/types && mkdir -p build/types/duolog
-	@for part in $(CURDIR)/duolog/* $(CURDIR)/log $(CURDIR)/avro; do ln -s "$$part" build/types/duolog/; done
+	@for part in $(CURDIR)/duolog/* $(CURDIR)/log $(CURDIR)/avro $(CURDIR)/bridge; do ln -s "$$part" build/types/duolog/; done
 	MYPYPATH=build/types:. $(BIN)/mypy -p duolog -p tests -p bench
 	cd build/types && $(CURDIR)/$(BIN)/lint-imports --config $(CURDIR)/pyproject.toml --no-logo
 

@@ -169,7 +169,7 @@ def expanded(schema: Schema) -> Schema:
     Raises InvalidSchema for a type that contains itself, which has no end written out, and for
     what becomes deeper or larger than any table.
     """
-    return _Expansion(named_types(schema)).expand(schema, ())
+    return _Expansion(named_types(schema)).expand(schema, (), 0)
 
 
 _MAX_NODES = 100_000
@@ -180,11 +180,15 @@ class _Expansion:
         self._types = types
         self._nodes = 0
 
-    def expand(self, schema: Schema, inside: tuple[str, ...]) -> Schema:
+    def expand(self, schema: Schema, inside: tuple[str, ...], depth: int) -> Schema:
         self._nodes += 1
         if self._nodes > _MAX_NODES:
             raise InvalidSchema(
                 f"Written out, the schema has more than {_MAX_NODES} types. Use fewer references."
+            )
+        if depth > MAX_DEPTH:
+            raise InvalidSchema(
+                f"Written out, the schema is more than {MAX_DEPTH} types deep. Make it flatter."
             )
         if isinstance(schema, Reference):
             if schema.name not in self._types:
@@ -199,16 +203,17 @@ class _Expansion:
             inside = (*inside, schema.name)
         match schema:
             case Array(items=items):
-                return replace(schema, items=self.expand(items, inside))
+                return replace(schema, items=self.expand(items, inside, depth + 1))
             case Map(values=values):
-                return replace(schema, values=self.expand(values, inside))
+                return replace(schema, values=self.expand(values, inside, depth + 1))
             case Union(branches=branches):
-                return Union(tuple(self.expand(branch, inside) for branch in branches))
+                return Union(tuple(self.expand(branch, inside, depth + 1) for branch in branches))
             case Record(fields=fields):
                 return replace(
                     schema,
                     fields=tuple(
-                        replace(member, type=self.expand(member.type, inside)) for member in fields
+                        replace(member, type=self.expand(member.type, inside, depth + 1))
+                        for member in fields
                     ),
                 )
             case _:

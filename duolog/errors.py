@@ -22,7 +22,8 @@
     │   ├── PositionChanged         compare-and-set of a group position lost the race
     │   ├── AckBeyondHead           acknowledged what was never written
     │   ├── IncompatibleSchema      breaks what the subject promises; names the field
-    │   └── StagedForOtherTopic     a part was staged for a topic that was dropped or grown
+    │   ├── StagedForOtherTopic     a part was staged for a topic that was dropped or grown
+    │   └── PortTaken               another program listens there
     ├── OffsetOutOfRange          carries the earliest and the latest offset
     ├── WriterFault               what a writer sends does not continue what it sent
     │   ├── EpochTooOld
@@ -46,6 +47,12 @@
     │   ├── DiskFull                too little space; nothing of it was kept
     │   ├── NotWritten              the disk failed; nothing of it was kept
     │   └── OutcomeUnknown          the write may or may not be there: send it again
+    ├── ToolMissing               another program that is needed here
+    │   ├── JavaNotFound
+    │   ├── JavaTooOld
+    │   └── PySparkNotFound         its Ivy fetches jars
+    ├── DownloadFailed            jars could not be fetched; ends with what was said about it
+    ├── LocalKafkaFailed          a broker on this machine did not start; ends with its log
     └── Cancelled                 a long operation was told to stop
 
 Each message says what happened, to what, and what to do.
@@ -62,6 +69,7 @@ __all__ = [
     "DamagedLog",
     "DamagedPart",
     "DiskFull",
+    "DownloadFailed",
     "DuologError",
     "EpochContentMismatch",
     "EpochGap",
@@ -74,6 +82,9 @@ __all__ = [
     "InvalidRows",
     "InvalidSchema",
     "InvalidSetting",
+    "JavaNotFound",
+    "JavaTooOld",
+    "LocalKafkaFailed",
     "LogBusy",
     "LogClosed",
     "LogNotFound",
@@ -83,7 +94,9 @@ __all__ = [
     "NotWritten",
     "OffsetOutOfRange",
     "OutcomeUnknown",
+    "PortTaken",
     "PositionChanged",
+    "PySparkNotFound",
     "RecordTooLarge",
     "RegistryFault",
     "RegistryRefused",
@@ -92,6 +105,7 @@ __all__ = [
     "SequenceContentMismatch",
     "SequenceTooOld",
     "StagedForOtherTopic",
+    "ToolMissing",
     "Undecodable",
     "UnknownGroup",
     "UnknownPartition",
@@ -227,6 +241,10 @@ class StagedForOtherTopic(Conflict):
     """A part was staged for a topic that was dropped or got more partitions since."""
 
 
+class PortTaken(Conflict):
+    """Another program listens on the port."""
+
+
 class OffsetOutOfRange(DuologError):
     """The offset is not kept. `earliest` is the first kept, `latest` the one written next."""
 
@@ -360,6 +378,30 @@ class NotWritten(WritesRefused):
 
 class OutcomeUnknown(WritesRefused):
     """A write failed half-way: it may or may not be there. Sending it again settles it."""
+
+
+class ToolMissing(DuologError):
+    """Another program that is needed is not on this machine."""
+
+
+class JavaNotFound(ToolMissing):
+    """There is no Java, or none that runs."""
+
+
+class JavaTooOld(ToolMissing):
+    """This Java is older than what is to run on it."""
+
+
+class PySparkNotFound(ToolMissing):
+    """There is no PySpark, whose Ivy fetches jars."""
+
+
+class DownloadFailed(DuologError):
+    """Jars could not be fetched. The message ends with what was said about it."""
+
+
+class LocalKafkaFailed(DuologError):
+    """A broker on this machine did not start, or ended by itself. Ends with its last log lines."""
 
 
 class Cancelled(DuologError):

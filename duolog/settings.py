@@ -4,6 +4,9 @@
     cache_bytes = "256 MiB"         DUOLOG_CACHE_BYTES
     lock_wait_seconds = 2           DUOLOG_LOCK_WAIT_SECONDS
 
+    [avro]                          DUOLOG_AVRO (JSON)
+    "schema.registry.url" = "…"     as Confluent's serializers call their options
+
 Sizes are numbers of bytes or words like "64 MiB".
 """
 
@@ -16,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ByteSize, FiniteFloat, ValidationError
+from pydantic import ByteSize, FiniteFloat, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -45,6 +48,7 @@ class Settings(BaseSettings):
     cache_bytes: ByteSize = ByteSize(_DEFAULTS.cache_bytes)
     min_free_bytes: ByteSize = ByteSize(_DEFAULTS.min_free_bytes)
     lock_wait_seconds: FiniteFloat = _DEFAULTS.lock_wait_seconds
+    avro: dict[str, SecretStr] = {}  # some of them are passwords
 
     @classmethod
     def settings_customise_sources(
@@ -58,6 +62,10 @@ class Settings(BaseSettings):
         del dotenv_settings, file_secret_settings
         in_file = InitSettingsSource(settings_cls, _read_file(Path(FILE_NAME)))
         return init_settings, env_settings, in_file
+
+    def avro_options(self) -> dict[str, str]:
+        """The options that Confluent's serializers know."""
+        return {name: value.get_secret_value() for name, value in self.avro.items()}
 
     def log_options(self) -> LogOptions:
         """How to open a log. Raises InvalidSetting for numbers that no log runs with."""

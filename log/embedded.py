@@ -50,9 +50,12 @@ from duolog.log.routed import routed_records
 from duolog.log.routing.codec import Codecs
 from duolog.log.routing.plan import RoutingPlan
 from duolog.log.routing.prepare import BUILT_IN
+from duolog.log.schemas import SchemaDocuments
 from duolog.log.staging import staging_folder, sweep_all
 from duolog.log.state import State
 from duolog.log.store import Store, WriteFailed, named_failure
+
+CodecsFor = Callable[[SchemaDocuments], Codecs]
 
 
 def open_log(
@@ -60,9 +63,12 @@ def open_log(
     *,
     create: bool = True,
     options: LogOptions | None = None,
-    codecs: Codecs = BUILT_IN,
+    codecs_for: CodecsFor = lambda _: BUILT_IN,
 ) -> EmbeddedLog:
-    """Own and open the log in a directory; use it as a context manager, or close it."""
+    """Own and open the log in a directory; use it as a context manager, or close it.
+
+    `codecs_for` gives the formats that rows can be written in, for the log's schema documents.
+    """
     options = options or LogOptions()
     folder = check_location(path)
     with ExitStack() as undo:
@@ -88,7 +94,7 @@ def open_log(
             raise _not_opened(folder, error) from error
         sweep_all(folder, ((w, stored.epoch) for w, stored in epochs.load_all(store)))
         undo.pop_all()
-    return EmbeddedLog(state, identity, ownership, mark, codecs)
+    return EmbeddedLog(state, identity, ownership, mark, codecs_for)
 
 
 def _not_opened(folder: Path, error: OSError) -> NotWritten:
@@ -107,17 +113,18 @@ class EmbeddedLog:
         identity: Identity,
         ownership: Ownership,
         mark: Mark,
-        codecs: Codecs,
+        codecs_for: CodecsFor,
     ) -> None:
         self._state = state
         self._ownership = ownership
         self._mark = mark
-        self._codecs = codecs
         self._committer = Committer(state)
         self._publisher = Publisher(state, self._committer)
         self._appender = Appender(state)
         self._reader = Reader(state)
         self._groups = Groups(state, self._committer)
+        self.schema_documents = SchemaDocuments(state, self._committer)
+        self._codecs = codecs_for(self.schema_documents)
         self.identity = identity
 
     @property

@@ -59,6 +59,7 @@ class Format(StrEnum):
     """How keys and values are encoded."""
 
     JSON = "json"
+    AVRO = "avro"
     RAW = "raw"
 
 

@@ -16,7 +16,8 @@ from duolog.cli.starts import start_of
 from duolog.cli.turns import Turns
 
 if TYPE_CHECKING:
-    from duolog.log import LogAccess
+    from duolog.cli.avro_pages import AvroPages
+    from duolog.log import EmbeddedLog, LogAccess
     from duolog.log.model import GroupPosition, Start, Topic
 
 _LOOK_AT_READER_SECONDS = 1.0
@@ -60,8 +61,8 @@ def consume(
     """Print records, a JSON line each, up to the end of the topic.
 
     All partitions in turns, or one. A key or value is shown as JSON where it
-    is that, as text where it is UTF-8, else in base64 with "value_encoding"
-    beside it.
+    is that or Avro, as text where it is UTF-8, else in base64 with
+    "value_encoding" beside it.
 
     A log that is opened this way has one owner: nobody else can open it
     before this ends.
@@ -75,6 +76,7 @@ def consume(
         numbers = tuple(range(found.partitions)) if partition is None else (partition,)
         turns = Turns(opened_log, found, _positions(opened_log, found, numbers, group, start))
         lines = Lines(found, raw=raw)
+        avro = None if raw else _avro_pages(opened_log, found)
         left = limit
         while left is None or left > 0:
             page = turns.next_page(left)
@@ -83,11 +85,25 @@ def consume(
                     return
                 _wait(opened_log, found, turns.positions)
                 continue
-            output.write(b"".join(lines.line(page.partition, record) for record in page))
+            shown = avro.as_json(page) if avro else page
+            output.write(b"".join(lines.line(page.partition, record) for record in shown))
             output.flush()
             if ack and group is not None:
                 opened_log.ack(group, found.id, page.next_offset - 1, page.partition)
             left = None if left is None else left - page.count
+
+
+def _avro_pages(log: EmbeddedLog, topic: Topic) -> AvroPages | None:
+    """What decodes the topic's records, if they are in Avro."""
+    from duolog.cli.avro_pages import AvroPages, is_avro
+
+    if not is_avro(topic):
+        return None
+    from duolog.avro.embedded import registry_for
+    from duolog.avro.reading import ValueReader
+    from duolog.settings import load_settings
+
+    return AvroPages(topic, ValueReader(registry_for(log, load_settings({}).avro_options())))
 
 
 def _positions(

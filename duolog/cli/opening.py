@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from duolog.log import LogAccess
+    from duolog.log import EmbeddedLog
     from duolog.settings import Settings
 
 
 @contextmanager
-def opened(folder: str | None, *, create: bool = False) -> Iterator[LogAccess]:
+def opened(folder: str | None, *, create: bool = False) -> Iterator[EmbeddedLog]:
     """Open the log that --log or the settings name."""
-    from duolog.log import open_log
+    from duolog.avro.embedded import open_log
 
     settings, path = settings_with_log(folder)
-    with open_log(path, create=create, options=settings.log_options()) as log:
+    options, avro = settings.log_options(), settings.avro_options()
+    with open_log(path, create=create, options=options, avro=avro) as log:
         yield log
 
 

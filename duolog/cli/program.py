@@ -10,7 +10,17 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from duolog.cli import acknowledge, consume, demo, doctor, groups, publish, sources, topics
+from duolog.cli import (
+    acknowledge,
+    consume,
+    demo,
+    doctor,
+    groups,
+    publish,
+    registry,
+    sources,
+    topics,
+)
 from duolog.errors import DuologError
 
 INTERRUPTED = 130
@@ -103,5 +113,6 @@ app.command()(publish.publish)
 app.command(name="produce", hidden=True)(publish.publish)
 app.command()(consume.consume)
 app.command()(acknowledge.ack)
+app.command()(registry.registry)
 app.command()(demo.demo)
 app.command()(doctor.doctor)

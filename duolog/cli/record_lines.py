@@ -3,9 +3,10 @@
     {"topic":"orders","partition":0,"offset":7,"ts":1700000000000,"op":null,
      "key":"a","value":{"qty":2},"headers":[{"name":"trace","value":"1f"}]}
 
-Going out, a value is shown as JSON where the topic's format is JSON and it is JSON, else as text
-where it is UTF-8, else in base64, and then "value_encoding":"base64" says so. JSON is shown as it
-was written, digit for digit. A change also has "table" and "payload".
+Going out, a value is shown as JSON where the topic's format is JSON, or Avro, which is decoded to
+it, and it is JSON; else as text where it is UTF-8, else in base64, and then
+"value_encoding":"base64" says so. JSON is shown as it was written, digit for digit. A change also
+has "table" and "payload".
 
 Coming in, text is taken as UTF-8, other JSON as its compact text, null as no value. So a line that
 went out may come in again: it holds the same, and with base64 (`consume --raw`) to the byte.
@@ -50,8 +51,8 @@ class Lines:
     def __init__(self, topic: Topic, *, raw: bool) -> None:
         self._raw = raw
         self._topic = json.dumps(topic.name).encode()
-        self._json_key = topic.settings.key_format is Format.JSON
-        self._json_value = topic.settings.value_format is Format.JSON
+        self._json_key = topic.settings.key_format is not Format.RAW
+        self._json_value = topic.settings.value_format is not Format.RAW
 
     def line(self, partition: int, record: ReadRecord) -> bytes:
         """One record."""

@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from duolog.errors import InvalidSetting
-from duolog.log.model import Format
+from duolog.log.model import Envelope, Format, PayloadMode
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +39,8 @@ class Subject:
     topic: str
     table: str
     part: Part
+    payload: PayloadMode = PayloadMode.NONE
+    envelope: Envelope = Envelope.FLAT
 
     def __str__(self) -> str:
         return f"{self.part} of table '{self.table}' in topic '{self.topic}'"

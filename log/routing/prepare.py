@@ -73,7 +73,7 @@ def _prepared(
     _check(topic, route, rows, key_columns)
 
     def encoder(wanted: Format, part: Part, schema: pa.Schema) -> Encoder:
-        subject = Subject(topic.name, route.table, part)
+        subject = Subject(topic.name, route.table, part, route.payload, settings.envelope)
         return codec_for(codecs, wanted, subject).prepare(schema, subject)
 
     settings = topic.settings

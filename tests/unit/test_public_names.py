@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from duolog import errors
-from duolog.errors import DuologError, InvalidFilter, OffsetOutOfRange
+from duolog.errors import DuologError, InvalidFilter, OffsetOutOfRange, RegistryRefused
 
 
 def all_errors(root: type[DuologError]) -> list[type[DuologError]]:
@@ -51,6 +51,7 @@ def test_errors_with_fields_travel_between_processes() -> None:
     for error in (
         InvalidFilter("no such column", text="a > b", position=4),
         OffsetOutOfRange(topic="t", partition=1, offset=9, earliest=2, latest=5),
+        RegistryRefused("no", status=422, error_code=42205),
     ):
         again = pickle.loads(pickle.dumps(error))
         assert str(again) == str(error)

@@ -1,0 +1,142 @@
+"""Avro bodies of one schema as Arrow columns, the whole batch at once.
+
+Every type is read by columns, so there is no slower way to fall back to. What comes out has the
+types of `to_arrow.py`; bytes that are not what the schema says are refused, never guessed at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from duolog.avro.decode.build import reader_of
+from duolog.avro.decode.columns import of_children, spread
+from duolog.avro.decode.page import BEFORE, Cursor, Page, Suspect
+from duolog.avro.decode.reader import ROWS_AT_ONCE
+from duolog.avro.decode.scan import Fault, Scan
+from duolog.avro.resolve import resolve
+from duolog.avro.schema import Schema, expanded
+from duolog.avro.to_arrow import arrow_field
+from duolog.errors import Undecodable
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Positions = npt.NDArray[np.int64]
+
+_BYTES_AT_ONCE: Final = 1 << 20
+
+
+def decoder_of(writer: Schema, reader: Schema | None = None) -> BodyDecoder:
+    """What reads bodies written with one schema as values of the other, or of the same.
+
+    Raises InvalidSchema and IncompatibleSchema, which name the field.
+    """
+    return BodyDecoder(writer, reader)
+
+
+class BodyDecoder:
+    """Reads bodies of one schema. Picklable, and safe to use from many threads."""
+
+    def __init__(self, writer: Schema, reader: Schema | None) -> None:
+        self._schemas = (writer, reader)
+        self.type: pa.DataType = arrow_field(expanded(reader or writer), "").type
+        self._reader = reader_of(resolve(writer, reader), self.type)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return decoder_of, self._schemas
+
+    def decode(self, bodies: pa.BinaryArray) -> pa.Array:
+        """A value for each body, null where the body is null.
+
+        Raises Undecodable, which names the first bad row and the field.
+        """
+        if not pa.types.is_binary(bodies.type):
+            bodies = bodies.cast(pa.binary())
+        bounds, content = _memory(bodies)
+        rows = np.flatnonzero(bodies.is_valid()) if bodies.null_count else np.arange(len(bodies))
+        begin, end = bounds[:-1][rows], bounds[1:][rows]
+        parts: list[pa.Array] = []
+        empty_items = 0
+        for part in _parts(begin, end):
+            first, last = begin[part.start], end[part.stop - 1]
+            page = Page(content[first:last], empty_items)
+            begins, ends = begin[part] - first + BEFORE, end[part] - first + BEFORE
+            try:
+                cursor = Cursor(page, begins)
+                parts.append(self._reader.read(cursor))
+                if (cursor.at != ends).any():
+                    raise Suspect
+            except Suspect:
+                self._refuse(page, begins, ends, rows[part], empty_items)
+            empty_items = page.empty_items
+        try:
+            return spread(_joined(parts, self.type), rows, len(bodies))
+        except pa.ArrowException as error:
+            raise Undecodable(
+                f"{len(bodies)} bodies give a column too large for Arrow ({error}). Decode fewer "
+                "rows at a time."
+            ) from error
+
+    def _refuse(
+        self, page: Page, begins: Positions, ends: Positions, rows: Positions, empty_items: int
+    ) -> NoReturn:
+        """Find the first bad row, and say what is wrong with it."""
+        for begin, end, row in zip(begins.tolist(), ends.tolist(), rows.tolist(), strict=True):
+            scan = Scan(page.content, begin, end, is_strict=True, empty_items=empty_items)
+            try:
+                self._reader.scan(scan)
+                if scan.at != end:
+                    raise Fault(f"{end - scan.at} bytes are left over")
+            except Fault as fault:
+                field = f", field '{fault.place}'" if fault.path else ""
+                raise Undecodable(
+                    f"Row {row}{field}: {fault.reason}. These are not bytes of the schema that "
+                    "they are read with: find out which schema they were written with."
+                ) from None
+            empty_items = scan.empty_items
+        raise Undecodable(f"One of the rows {rows[0]} to {rows[-1]} is not what its schema says.")
+
+
+def _memory(bodies: pa.BinaryArray) -> tuple[Positions, npt.NDArray[np.uint8]]:
+    """Where each body begins and ends, and the bytes of all."""
+    _, offsets, content = bodies.buffers()
+    if not len(bodies):
+        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+    bounds = np.frombuffer(offsets, np.int32, len(bodies) + 1, bodies.offset * 4)
+    empty = content is None or not content.size
+    return (
+        bounds.astype(np.int64),
+        np.empty(0, np.uint8) if empty else np.frombuffer(content, np.uint8),
+    )
+
+
+def _parts(begin: Positions, end: Positions) -> Iterator[slice]:
+    """Stretches of rows that are read together."""
+    first = 0
+    while first < len(begin):
+        fitting = int(np.searchsorted(end, begin[first] + _BYTES_AT_ONCE, "right"))
+        stop = max(first + 1, min(fitting, first + ROWS_AT_ONCE))
+        yield slice(first, stop)
+        first = stop
+
+
+def _joined(parts: list[pa.Array], kind: pa.DataType) -> pa.Array:
+    """The parts one behind the other. The list is emptied."""
+    if len(parts) < 2:
+        return parts.pop() if parts else pa.nulls(0, kind)
+    if not pa.types.is_struct(kind) or any(part.null_count for part in parts):
+        return pa.concat_arrays(parts)
+    # Column by column, so that not all of them are there twice at once.
+    rows = sum(map(len, parts))
+    columns = [part.flatten() for part in parts]
+    parts.clear()
+    joined = []
+    for index in range(kind.num_fields):
+        joined.append(pa.concat_arrays([column[index] for column in columns]))
+        for column in columns:
+            column[index] = None
+    return of_children(kind, rows, joined)

@@ -1,0 +1,102 @@
+"""The bytes of a field's default, for columns that lack the field."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Final
+
+from duolog.avro.defaults import DefaultCheck
+from duolog.avro.json_tree import Json, read_json
+from duolog.avro.schema import (
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Kind,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Reference,
+    Schema,
+    Union,
+)
+from duolog.avro.varint import varint
+from duolog.errors import InvalidSchema
+
+_STEPS: Final = 1_000_000
+
+
+def default_bytes(field: Field, named: Mapping[str, Named]) -> bytes:
+    """The field's default as a value in a body. InvalidSchema when its type cannot have it."""
+    value = read_json(field.default or "null")
+    check = DefaultCheck(named.get, _STEPS)
+    if not check.fits(field.type, value):
+        raise InvalidSchema(
+            f"The default {field.default} of the field '{field.name}' is not of the field's type. "
+            "Correct the schema."
+        )
+    return _Writer(named, check).write(field.type, value)
+
+
+class _Writer:
+    """Writes values that fit."""
+
+    def __init__(self, named: Mapping[str, Named], check: DefaultCheck) -> None:
+        self._named = named
+        self._check = check
+
+    def write(self, schema: Schema, value: Json) -> bytes:
+        match schema, value:
+            case Reference(name=name), _:
+                return self.write(self._named[name], value)
+            case Union(branches=branches), _:
+                for index, branch in enumerate(branches):
+                    if self._check.fits(branch, value):
+                        return varint(index) + self.write(branch, value)
+            case Primitive(kind=kind), _:
+                return _primitive(kind, value)
+            case Fixed(), str():
+                return value.encode("latin-1")
+            case Enum(symbols=symbols), str():
+                return varint(symbols.index(value))
+            case Array(items=inner), list():
+                return _block([self.write(inner, item) for item in value])
+            case Map(values=inner), dict():
+                return _block([_text(key) + self.write(inner, item) for key, item in value.items()])
+            case Record(fields=fields), dict():
+                return b"".join(self._member(member, value) for member in fields)
+        raise InvalidSchema(f"{value!r} is not of the type that it is the default of.")
+
+    def _member(self, member: Field, record: dict[str, Json]) -> bytes:
+        if member.name in record:
+            return self.write(member.type, record[member.name])
+        return self.write(member.type, read_json(member.default or "null"))
+
+
+def _block(items: list[bytes]) -> bytes:
+    return (varint(len(items)) if items else b"") + b"".join(items) + b"\0"
+
+
+def _text(text: str) -> bytes:
+    encoded = text.encode()
+    return varint(len(encoded)) + encoded
+
+
+def _primitive(kind: Kind, value: Json) -> bytes:
+    match kind, value:
+        case Kind.BOOLEAN, bool():
+            return bytes([value])
+        case (Kind.INT | Kind.LONG), int():
+            return varint(value)
+        case Kind.FLOAT, (int() | float() | str()):
+            return struct.pack("<f", float(value))
+        case Kind.DOUBLE, (int() | float() | str()):
+            return struct.pack("<d", float(value))
+        case Kind.BYTES, str():
+            content = value.encode("latin-1")
+            return varint(len(content)) + content
+        case Kind.STRING, str():
+            return _text(value)
+    return b""

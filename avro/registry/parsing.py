@@ -1,0 +1,194 @@
+"""Texts of schemas to trees, with the schemas that they refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from threading import Lock
+
+from duolog.avro.parse import closed, parse_schema
+from duolog.avro.registry import refusals
+from duolog.avro.registry.contexts import beside
+from duolog.avro.registry.model import AVRO, Candidate, Content, Version
+from duolog.avro.registry.port import SchemaReference
+from duolog.avro.schema import (
+    Array,
+    Enum,
+    Fixed,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+    named_types,
+)
+from duolog.avro.text import normalized_text, schema_text
+from duolog.errors import InvalidSchema
+
+Find = Callable[[str, int], Version | None]
+"""A version of a subject, for a reference; -1 is the latest."""
+
+MAX_REFERENCED_SCHEMAS = 256
+_CACHED_SCHEMAS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A schema that was understood."""
+
+    tree: Schema
+    text: str  # one spelling of it
+    references: tuple[SchemaReference, ...]  # with the versions that they had
+    outside: tuple[Schema, ...] = ()  # all that it refers to, also through others
+
+    @property
+    def types(self) -> dict[str, Named]:
+        """The named types that are not in its own tree."""
+        found: dict[str, Named] = {}
+        for schema in self.outside:
+            found.update(named_types(schema))
+        return found
+
+    @property
+    def resolved_text(self) -> str:
+        """As a text that needs no references."""
+        return schema_text(closed(self.tree, self.outside))
+
+    def is_equivalent(self, other: Parsed) -> bool:
+        """Whether they say the same, in whatever order and with whatever references."""
+        own = _comparable(self.tree, self.outside)
+        return own is not None and own == _comparable(other.tree, other.outside)
+
+
+class SchemaReader:
+    """Understands candidates, and stored schemas once each."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], tuple[Content, Parsed]] = {}
+        self._known_lock = Lock()
+
+    def candidate(
+        self, subject: str, candidate: Candidate, find: Find, *, normalize: bool, strict: bool
+    ) -> Parsed:
+        """Raises 42201 for what is no schema."""
+        if candidate.type != AVRO:
+            raise refusals.invalid_schema(f"Invalid schema type {candidate.type}")
+        try:
+            references, outside = self._referenced(subject, candidate.references, find)
+            tree = parse_schema(candidate.text or "", outside, strict=strict)
+            if not normalize:
+                return Parsed(tree, schema_text(tree), references, outside)
+            text = normalized_text(tree)
+            distinct = sorted(set(references), key=lambda one: (one.name, one.subject, one.version))
+            return Parsed(parse_schema(text, outside, strict=False), text, tuple(distinct), outside)
+        except InvalidSchema as error:
+            raise refusals.invalid_schema(
+                f"Invalid schema of type {candidate.type}, details: {error}"
+            ) from error
+
+    def stored(self, version: Version, find: Find) -> Parsed:
+        """`find` has to see deleted versions too: they may be referred to."""
+        place = (version.context, version.id)
+        with self._known_lock:
+            known = self._known.get(place)
+        if known is not None and known[0] is version.content:
+            return known[1]
+        try:
+            references, outside = self._referenced(
+                version.subject, version.content.references, find
+            )
+            tree = parse_schema(version.content.text, outside, strict=False)
+        except InvalidSchema as error:
+            raise refusals.invalid_schema(
+                f"Version {version.version} of subject '{version.subject}' is not understood, "
+                f"details: {error}"
+            ) from error
+        parsed = Parsed(tree, version.content.text, references, outside)
+        with self._known_lock:
+            while len(self._known) >= _CACHED_SCHEMAS:
+                del self._known[next(iter(self._known))]
+            self._known[place] = (version.content, parsed)
+        return parsed
+
+    def _referenced(
+        self, subject: str, references: tuple[SchemaReference, ...], find: Find
+    ) -> tuple[tuple[SchemaReference, ...], tuple[Schema, ...]]:
+        """The references with their versions, and the schemas: first those that others need."""
+        settled: list[SchemaReference] = []
+        outside: list[Schema] = []
+        names: set[str] = set()
+        visits = [_Visit(subject, iter(references), None)]
+        while visits:
+            visit = visits[-1]
+            reference = next(visit.references, None)
+            if reference is None:
+                visits.pop()
+                if visit.text is not None:
+                    outside.append(parse_schema(visit.text, outside, strict=False))
+                continue
+            target = beside(visit.subject, reference.subject)
+            found = find(target, reference.version)
+            if found is None:
+                raise InvalidSchema(
+                    f'No schema reference found for subject "{target}" and version '
+                    f"{reference.version}"
+                )
+            if visit.text is None:
+                settled.append(replace(reference, version=found.version))
+            if reference.name not in names:
+                names.add(reference.name)
+                visits.append(
+                    _Visit(found.subject, iter(found.content.references), found.content.text)
+                )
+            if len(names) > MAX_REFERENCED_SCHEMAS:
+                raise InvalidSchema(
+                    f"It refers to more than {MAX_REFERENCED_SCHEMAS} schemas, with those that "
+                    "they refer to."
+                )
+        return tuple(settled), tuple(outside)
+
+
+@dataclass(slots=True)
+class _Visit:
+    subject: str
+    references: Iterator[SchemaReference]  # those still to be looked at
+    text: str | None  # None: the one that is asked for
+
+
+def _comparable(tree: Schema, outside: tuple[Schema, ...]) -> Schema | None:
+    """Without references to outside, and unordered things in order. None: it is too deep."""
+    try:
+        return _ordered(closed(tree, outside))
+    except InvalidSchema:
+        return None
+
+
+def _ordered(schema: Schema) -> Schema:
+    match schema:
+        case Union(branches=branches):
+            return Union(tuple(map(_ordered, branches)))
+        case Array(items=inner):
+            return Array(_ordered(inner), tuple(sorted(schema.properties)))
+        case Map(values=inner):
+            return Map(_ordered(inner), tuple(sorted(schema.properties)))
+        case Primitive():
+            return replace(schema, properties=tuple(sorted(schema.properties)))
+        case Record(fields=fields):
+            members = (
+                replace(
+                    field,
+                    type=_ordered(field.type),
+                    aliases=tuple(sorted(field.aliases)),
+                    properties=tuple(sorted(field.properties)),
+                )
+                for field in fields
+            )
+            schema = replace(schema, fields=tuple(members))
+    if isinstance(schema, Fixed | Enum | Record):
+        return replace(
+            schema,
+            aliases=tuple(sorted(schema.aliases)),
+            properties=tuple(sorted(schema.properties)),
+        )
+    return schema

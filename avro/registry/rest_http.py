@@ -1,0 +1,221 @@
+"""What all routes of the registry have in common: paths, media types, limits and errors.
+
+- Paths are matched as they were sent: `/subjects/a%2Fb/versions` is subject `a/b`. A slash at the
+  end makes no difference.
+- Bodies are JSON, whichever of the four media types they come as; answers are what `Accept` likes
+  best of three.
+- Errors are a JSON object with `error_code` and `message`, also those of the framework.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Coroutine
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Message, Receive, Scope, Send
+
+from duolog.errors import DuologError, RegistryRefused
+
+MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
+_OFFERED: Final = (
+    (MEDIA_TYPE, 1.0),
+    ("application/vnd.schemaregistry+json", 0.9),
+    ("application/json", 0.5),
+)
+_READ: Final = (*(name for name, _ in _OFFERED), "application/octet-stream")
+
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+class Answer(JSONResponse):
+    """JSON of the registry's own media type."""
+
+    media_type = MEDIA_TYPE
+
+
+class TextAnswer(Response):
+    """A schema's text as it is, which is JSON too."""
+
+    media_type = MEDIA_TYPE
+
+
+def refusal(status: int, error_code: int, message: str) -> Answer:
+    return Answer({"error_code": error_code, "message": message}, status)
+
+
+def http_refusal(status: int) -> Answer:
+    """As Confluent's server words what no handler saw."""
+    return refusal(status, status, f"HTTP {status} {HTTPStatus(status).phrase}")
+
+
+def answer_to(error: Exception) -> Answer:
+    """The answer for an error that was raised on purpose."""
+    match error:
+        case RegistryRefused():
+            return refusal(error.status, error.error_code, str(error))
+        case RequestValidationError():
+            return _invalid_request(error)
+        case HTTPException(status_code=status):
+            if status == HTTPStatus.BAD_REQUEST:
+                return refusal(status, status, "The request body is not JSON.")
+            return http_refusal(status)
+        case _:
+            return refusal(500, 50001, str(error))
+
+
+def _invalid_request(error: RequestValidationError) -> Answer:
+    for problem in error.errors():
+        place = tuple(map(str, problem["loc"]))
+        if place[0] != "body":
+            # A number that is none, in the path or the query: no such resource.
+            return http_refusal(404)
+        if place == ("body",) and (problem["type"] == "missing" or problem["input"] is None):
+            return refusal(422, 422, "The request body may not be null.")
+        if problem["type"] == "json_invalid":
+            reason = problem.get("ctx", {}).get("error", "")
+            return refusal(400, 400, f"The request body is not JSON: {reason}")
+        where = ".".join(place[1:])
+        return refusal(400, 400, f"The request body is not right at '{where}': {problem['msg']}")
+    return http_refusal(400)
+
+
+class RegistryRoute(APIRoute):
+    """One endpoint. A router sets `max_body_bytes` in a class of its own."""
+
+    max_body_bytes = 1 << 20
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        path = _encoded_path(scope)
+        for spelling in dict.fromkeys((path, path.rstrip("/"), f"{path}/")):
+            match, child = super().matches({**scope, "path": spelling})
+            if match is not Match.NONE:
+                outer = scope.get("path_params", {})
+                child["path_params"] = {
+                    name: value if name in outer else unquote(value)
+                    for name, value in child["path_params"].items()
+                }
+                return match, child
+        return Match.NONE, {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.methods and scope["method"] not in self.methods:
+            answer = http_refusal(405)
+            answer.headers["allow"] = ", ".join(sorted(self.methods))
+            await answer(scope, receive, send)
+            return
+        await super().handle(scope, receive, send)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            media_type = _best_media_type(request.headers.getlist("accept"))
+            if media_type is None:
+                return http_refusal(406)
+            try:
+                if self.body_field is not None:
+                    request = await self._with_body(request)
+                answer = await handler(request)
+            except (DuologError, RequestValidationError, HTTPException) as error:
+                answer = answer_to(error)
+            if "content-type" in answer.headers:
+                answer.headers["content-type"] = media_type
+            return answer
+
+        return handle
+
+    async def _with_body(self, request: Request) -> Request:
+        """The same request with its body read, and known to be JSON."""
+        sent_as = request.headers.get("content-type", _READ[0]).partition(";")[0].strip().lower()
+        if sent_as not in _READ:
+            raise HTTPException(415)
+        if _declared_bytes(request) > self.max_body_bytes:
+            raise self._too_large()
+        chunks: list[bytes] = []
+        size = 0
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > self.max_body_bytes:
+                raise self._too_large()
+            chunks.append(chunk)
+        body = b"".join(chunks)
+        if _SURROGATE.search(body):
+            _check_characters(body)
+        others = [header for header in request.scope["headers"] if header[0] != b"content-type"]
+        scope = {**request.scope, "headers": [*others, (b"content-type", b"application/json")]}
+        return Request(scope, _replay(body))
+
+    def _too_large(self) -> RegistryRefused:
+        return RegistryRefused(
+            f"The request body is larger than {self.max_body_bytes} bytes.",
+            status=413,
+            error_code=413,
+        )
+
+
+def _encoded_path(scope: Scope) -> str:
+    raw = scope.get("raw_path")
+    if raw is None:
+        return quote(scope["path"])
+    return bytes(raw).partition(b"?")[0].decode("latin-1")
+
+
+def _declared_bytes(request: Request) -> int:
+    written = request.headers.get("content-length", "")
+    return int(written) if written.isascii() and written.isdigit() else 0
+
+
+def _check_characters(body: bytes) -> None:
+    """Halves of surrogate pairs can be written in JSON, but not stored or sent."""
+    try:
+        json.dumps(json.loads(body), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise RegistryRefused(
+            "The request body has a character that is not Unicode.", status=400, error_code=400
+        ) from None
+    except (ValueError, RecursionError):
+        return  # no JSON: said elsewhere
+
+
+def _replay(body: bytes) -> Receive:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive
+
+
+def _best_media_type(accept: list[str]) -> str | None:
+    """None: what we can send is not what the client takes."""
+    ranges = [part for line in accept for part in line.split(",") if part.strip()]
+    if not ranges:
+        return MEDIA_TYPE
+    weights: dict[str, float] = {}
+    for part in ranges:
+        name, _, parameters = part.partition(";")
+        quality = re.search(r"(?:^|;)\s*q\s*=\s*([0-9.]+)", parameters)
+        try:
+            weights[name.strip().lower()] = float(quality[1]) if quality else 1.0
+        except ValueError:
+            weights[name.strip().lower()] = 1.0
+    best = max(_OFFERED, key=lambda offer: offer[1] * _liking(offer[0], weights))
+    return best[0] if _liking(best[0], weights) > 0 else None
+
+
+def _liking(media_type: str, weights: dict[str, float]) -> float:
+    for name in (media_type, "application/*", "*/*"):
+        if name in weights:
+            return weights[name]
+    return 0.0

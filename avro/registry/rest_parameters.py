@@ -1,0 +1,133 @@
+"""What stands in paths and queries, read as Java reads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, TypeVar
+
+from fastapi import APIRouter, Path, Query
+from pydantic import BeforeValidator
+from starlette.requests import Request
+
+from duolog.avro.registry import refusals
+from duolog.avro.registry.contexts import within
+from duolog.avro.registry.rest_models import ErrorBody, Number
+from duolog.avro.registry.service import Listed
+
+T = TypeVar("T")
+
+MAX_LISTED_SCHEMAS: Final = 1000
+
+_CODES: Final = {
+    400: "the body is not as described",
+    409: "not compatible with what came before",
+    413: "the body is too large",
+    415: "the body is of another media type",
+    40401: "no such subject",
+    40402: "no such version",
+    40403: "no such schema",
+    40404: "the subject is deleted already",
+    40405: "the subject has to be deleted softly first",
+    40406: "the version is deleted already",
+    40407: "the version has to be deleted softly first",
+    40408: "it has no config of its own",
+    40409: "it has no mode of its own",
+    42201: "not a schema, or not one of a known type",
+    42202: "not the number of a version",
+    42203: "not a compatibility level",
+    42204: "not a mode",
+    42205: "not permitted in this mode",
+    42206: "other schemas refer to it",
+    42208: "not a name for a subject",
+    42210: "not rules that can be carried out",
+    42211: "the context still has subjects",
+    50001: "it could not be stored",
+}
+
+
+def _integer(written: object) -> object:
+    if isinstance(written, str) and not re.fullmatch(r"[+-]?[0-9]{1,10}", written):
+        raise ValueError("not a number")
+    return written
+
+
+def _flag(written: object) -> object:
+    """Java's: whatever is not true is false. Python's clients write True and False."""
+    return written.lower() == "true" if isinstance(written, str) else written
+
+
+Flag = Annotated[bool, BeforeValidator(_flag), Query()]
+SchemaId = Annotated[Number, BeforeValidator(_integer), Path(alias="id")]
+Format = Annotated[str, Query(description="`resolved`: with all that it refers to written out.")]
+Deleted = Annotated[bool, BeforeValidator(_flag), Query(description="Deleted ones too.")]
+Offset = Annotated[Number, BeforeValidator(_integer), Query(description="How many to pass over.")]
+Limit = Annotated[
+    Number, BeforeValidator(_integer), Query(description="How many at most; -1 for all.")
+]
+VersionNumber = Annotated[str, Path(description="1 or more, or `latest`, or -1 for the same.")]
+
+
+def version_number(written: str) -> int:
+    """-1 is the latest. Raises 42202."""
+    word = written.strip()
+    if word.lower() == "latest":
+        return -1
+    number = int(word) if re.fullmatch(r"[+-]?[0-9]{1,10}", word) else 0
+    if number != -1 and not 1 <= number < 2**31:
+        raise refusals.invalid_version(written)
+    return number
+
+
+def scoped(request: Request, subject: str) -> str:
+    """The subject, in the context that the path begins with, if it does."""
+    context = request.path_params.get("context")
+    return subject if context is None else within(str(context), subject)
+
+
+def listed(*, deleted: bool, deleted_only: bool) -> Listed:
+    if deleted_only:
+        return Listed.DELETED
+    return Listed.ALL if deleted else Listed.PRESENT
+
+
+def page(items: Sequence[T], offset: int, limit: int, largest: int | None = None) -> Sequence[T]:
+    """A part of a list. What is no sensible limit is the largest."""
+    if limit <= 0 or (largest is not None and limit > largest):
+        count = len(items) if largest is None else largest
+    else:
+        count = limit
+    start = max(offset, 0)
+    return items[start : start + count]
+
+
+def add_route(
+    router: APIRouter,
+    method: str,
+    path: str,
+    endpoint: Any,
+    model: Any,
+    *codes: int,
+    status: int = 200,
+) -> None:
+    """One endpoint, its answer and the error codes that it may give."""
+    responses: dict[int | str, dict[str, Any]] = {}
+    for code in sorted(codes):
+        responses.setdefault(code if code < 1000 else code // 100, {"model": ErrorBody})
+    for error_status, response in responses.items():
+        told = [
+            f"{code}: {_CODES[code]}"
+            for code in sorted(codes)
+            if error_status in (code, code // 100)
+        ]
+        response["description"] = "; ".join(told)
+    responses["default"] = {"model": ErrorBody, "description": "All other errors."}
+    router.add_api_route(
+        path,
+        endpoint,
+        methods=[method],
+        response_model=model,
+        status_code=status,
+        responses=responses,
+        operation_id=endpoint.__name__,
+    )

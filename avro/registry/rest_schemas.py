@@ -1,0 +1,180 @@
+"""/schemas and /contexts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from duolog.avro.registry import refusals
+from duolog.avro.registry.contexts import within
+from duolog.avro.registry.model import AVRO, Version
+from duolog.avro.registry.rest_http import Answer, TextAnswer
+from duolog.avro.registry.rest_models import (
+    ContextId,
+    SchemaAnswer,
+    SubjectVersion,
+    content_json,
+    version_json,
+)
+from duolog.avro.registry.rest_parameters import (
+    MAX_LISTED_SCHEMAS,
+    Deleted,
+    Flag,
+    Format,
+    Limit,
+    Offset,
+    SchemaId,
+    add_route,
+    page,
+    scoped,
+)
+from duolog.avro.registry.rest_subjects import formatted, with_qualified
+from duolog.avro.registry.service import RegistryService
+
+
+class SchemaRoutes:
+    def __init__(self, service: RegistryService) -> None:
+        self._service = service
+
+    def add_to(self, router: APIRouter) -> None:
+        one = "/schemas/ids/{id}"
+        add_route(router, "GET", "/schemas", self.list_schemas, list[SchemaAnswer])
+        add_route(router, "GET", "/schemas/types", self.list_schema_types, list[str])
+        add_route(router, "GET", one, self.get_schema, SchemaAnswer, 40403)
+        add_route(router, "GET", f"{one}/schema", self.get_schema_text, None, 40403)
+        add_route(router, "GET", f"{one}/subjects", self.list_subjects_of_id, list[str], 40403)
+        add_route(
+            router, "GET", f"{one}/versions", self.list_versions_of_id, list[SubjectVersion], 40403
+        )
+        guid = "/schemas/guids/{guid}"
+        add_route(router, "GET", guid, self.get_schema_by_guid, SchemaAnswer, 40403)
+        add_route(router, "GET", f"{guid}/ids", self.list_ids_of_guid, list[ContextId])
+
+    def add_contexts_to(self, router: APIRouter) -> None:
+        add_route(router, "GET", "/contexts", self.list_contexts, list[str])
+        add_route(
+            router, "DELETE", "/contexts/{context}", self.delete_context, None, 42211, status=204
+        )
+
+    def list_schemas(
+        self,
+        request: Request,
+        subject_prefix: Annotated[str, Query(alias="subjectPrefix")] = "",
+        latest_only: Annotated[Flag, Query(alias="latestOnly")] = False,
+        deleted: Deleted = False,
+        offset: Offset = 0,
+        limit: Limit = -1,
+    ) -> Response:
+        found = self._service.all_versions(
+            scoped(request, subject_prefix), deleted=deleted, latest_only=latest_only
+        )
+        shown = page(found, offset, limit, MAX_LISTED_SCHEMAS)
+        return Answer([version_json(version) for version in shown])
+
+    def list_schema_types(self) -> Response:
+        return Answer([AVRO])
+
+    def get_schema(
+        self,
+        request: Request,
+        schema_id: SchemaId,
+        subject: str | None = None,
+        format: Format = "",  # noqa: A002 - a name of the API
+        reference_format: Annotated[str, Query(alias="referenceFormat")] = "",
+        fetch_max_id: Annotated[Flag, Query(alias="fetchMaxId")] = False,
+    ) -> Response:
+        found = self._by_id(request, schema_id, subject)
+        written = content_json(found, formatted(self._service, found, format))
+        if subject is not None:
+            written = {"subject": found.subject, "version": found.version, **written}
+        if fetch_max_id:
+            written["maxId"] = self._service.largest_id(found.context)
+        return Answer(with_qualified(written, found, reference_format))
+
+    def get_schema_text(
+        self,
+        request: Request,
+        schema_id: SchemaId,
+        subject: str | None = None,
+        format: Format = "",  # noqa: A002
+    ) -> Response:
+        found = self._by_id(request, schema_id, subject)
+        return TextAnswer(formatted(self._service, found, format) or found.content.text)
+
+    def list_subjects_of_id(
+        self,
+        request: Request,
+        schema_id: SchemaId,
+        subject: str = "",
+        deleted: Deleted = False,
+        offset: Offset = 0,
+        limit: Limit = -1,
+    ) -> Response:
+        name = self._subject(request, subject)
+        versions = self._service.versions_of_id(schema_id, name, deleted=deleted)
+        return Answer(page([version.subject for version in versions], offset, limit))
+
+    def list_versions_of_id(
+        self,
+        request: Request,
+        schema_id: SchemaId,
+        subject: str = "",
+        deleted: Deleted = False,
+        offset: Offset = 0,
+        limit: Limit = -1,
+    ) -> Response:
+        name = self._subject(request, subject)
+        versions = self._service.versions_of_id(schema_id, name, deleted=deleted)
+        return Answer(
+            [
+                {"subject": version.subject, "version": version.version}
+                for version in page(versions, offset, limit)
+            ]
+        )
+
+    def get_schema_by_guid(
+        self,
+        guid: str,
+        format: Format = "",  # noqa: A002
+    ) -> Response:
+        known = _guid(guid)
+        if known is None:
+            raise refusals.schema_not_found(guid)
+        found = self._service.find_by_guid(known)
+        return Answer(content_json(found, formatted(self._service, found, format)))
+
+    def list_ids_of_guid(self, guid: str) -> Response:
+        known = _guid(guid)
+        ids = [] if known is None else self._service.ids_of_guid(known)
+        return Answer([{"context": context, "id": schema_id} for context, schema_id in ids])
+
+    def list_contexts(
+        self,
+        context_prefix: Annotated[str, Query(alias="contextPrefix")] = "",
+        offset: Offset = 0,
+        limit: Limit = -1,
+    ) -> Response:
+        names = [name for name in self._service.contexts() if name.startswith(context_prefix)]
+        return Answer(page(names, offset, limit))
+
+    def delete_context(self, context: str) -> Response:
+        self._service.deletion.delete_context(within(context, ""))
+        return Response(status_code=204)
+
+    def _subject(self, request: Request, subject: str) -> str:
+        name = scoped(request, subject)
+        return self._service.settings.aliased(name) if name else name
+
+    def _by_id(self, request: Request, schema_id: int, subject: str | None) -> Version:
+        return self._service.find_by_id(schema_id, self._subject(request, subject or ""))
+
+
+def _guid(written: str) -> UUID | None:
+    try:
+        return UUID(written)
+    except ValueError:
+        return None

@@ -1,0 +1,192 @@
+"""/config and /mode, and what a registry says of itself."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from duolog.avro.registry import refusals
+from duolog.avro.registry.contexts import GLOBAL_CONTEXT, Qualified
+from duolog.avro.registry.model import Config, Mode
+from duolog.avro.registry.rest_http import Answer
+from duolog.avro.registry.rest_models import (
+    ConfigAnswer,
+    ConfigBody,
+    ConfigEcho,
+    ModeAnswer,
+    ModeBody,
+)
+from duolog.avro.registry.rest_parameters import Flag, add_route, scoped
+from duolog.avro.registry.service import RegistryService
+from duolog.avro.registry.settings import GLOBAL
+from duolog.avro.registry.wire_names import Json, config_json
+
+DefaultToGlobal = Annotated[
+    Flag, Query(alias="defaultToGlobal", description="What goes for it, if it has none itself.")
+]
+
+_BODY_CODES = (400, 413, 415)
+
+
+class SettingsRoutes:
+    """The same for all subjects and for one."""
+
+    def __init__(self, service: RegistryService) -> None:
+        self._settings = service.settings
+
+    def add_to(self, router: APIRouter) -> None:
+        changed = (*_BODY_CODES, 42203, 42205, 42208, 42210, 50001)
+        set_codes = (*_BODY_CODES, 42204, 42205, 42206, 42208, 50001)
+        for path, of, codes in (
+            ("", "global", ()),
+            ("/{subject}", "subject", (40408, 40409, 40401)),
+        ):
+            config, mode = f"/config{path}", f"/mode{path}"
+            missing = [code for code in codes if code == 40401]
+            add_route(
+                router,
+                "GET",
+                config,
+                getattr(self, f"get_{of}_config"),
+                ConfigAnswer,
+                *(code for code in codes if code == 40408),
+            )
+            add_route(
+                router, "PUT", config, getattr(self, f"set_{of}_config"), ConfigEcho, *changed
+            )
+            add_route(
+                router,
+                "DELETE",
+                config,
+                getattr(self, f"delete_{of}_config"),
+                ConfigAnswer,
+                *(*missing, 42205, 50001),
+            )
+            add_route(
+                router,
+                "GET",
+                mode,
+                getattr(self, f"get_{of}_mode"),
+                ModeAnswer,
+                *(code for code in codes if code == 40409),
+            )
+            add_route(router, "PUT", mode, getattr(self, f"set_{of}_mode"), ModeAnswer, *set_codes)
+            add_route(
+                router,
+                "DELETE",
+                mode,
+                getattr(self, f"delete_{of}_mode"),
+                ModeAnswer,
+                *(*missing, 50001),
+            )
+
+    def get_global_config(
+        self, request: Request, default_to_global: DefaultToGlobal = False
+    ) -> Response:
+        return self.get_subject_config(request, GLOBAL, default_to_global)
+
+    def get_subject_config(
+        self, request: Request, subject: str, default_to_global: DefaultToGlobal = False
+    ) -> Response:
+        name = scoped(request, subject)
+        if default_to_global:
+            return Answer(config_json(self._settings.config_in_scope(name)))
+        return Answer(config_json(self._settings.config(name)))
+
+    def set_global_config(self, request: Request, body: ConfigBody) -> Response:
+        return self.set_subject_config(request, GLOBAL, body)
+
+    def set_subject_config(self, request: Request, subject: str, body: ConfigBody) -> Response:
+        config = self._settings.update_config(scoped(request, subject), body.changes())
+        return Answer(_echo(config))
+
+    def delete_global_config(self, request: Request) -> Response:
+        return self.delete_subject_config(request, GLOBAL)
+
+    def delete_subject_config(self, request: Request, subject: str) -> Response:
+        return Answer(config_json(self._settings.delete_config(scoped(request, subject))))
+
+    def get_global_mode(
+        self, request: Request, default_to_global: DefaultToGlobal = False
+    ) -> Response:
+        return self.get_subject_mode(request, GLOBAL, default_to_global)
+
+    def get_subject_mode(
+        self, request: Request, subject: str, default_to_global: DefaultToGlobal = False
+    ) -> Response:
+        name = scoped(request, subject)
+        if default_to_global:
+            return Answer({"mode": self._settings.mode_in_scope(name).value})
+        return Answer({"mode": self._settings.mode(name).value})
+
+    def set_global_mode(self, request: Request, body: ModeBody, force: Flag = False) -> Response:
+        return self.set_subject_mode(request, GLOBAL, body, force)
+
+    def set_subject_mode(
+        self, request: Request, subject: str, body: ModeBody, force: Flag = False
+    ) -> Response:
+        name = scoped(request, subject)
+        self._settings.set_mode(name, _mode(name, body.mode), force=force)
+        return Answer({"mode": body.mode} if "mode" in body.model_fields_set else {})
+
+    def delete_global_mode(self, request: Request, recursive: Flag = False) -> Response:
+        return self.delete_subject_mode(request, GLOBAL, recursive)
+
+    def delete_subject_mode(
+        self, request: Request, subject: str, recursive: Flag = False
+    ) -> Response:
+        deleted = self._settings.delete_mode(scoped(request, subject), recursive=recursive)
+        return Answer({} if deleted is None else {"mode": deleted.value})
+
+
+def _echo(config: Config) -> Json:
+    """What was set, with the name that requests have for the level."""
+    written = config_json(config)
+    level = written.pop("compatibilityLevel", None)
+    return written if level is None else {"compatibility": level, **written}
+
+
+def _mode(subject: str, word: str | None) -> Mode | None:
+    if word is None:
+        return None
+    if word.upper() == "FORWARD":
+        above_all = Qualified.parse(subject) == Qualified(GLOBAL_CONTEXT, "")
+        raise refusals.invalid_mode(
+            "Forward mode is not supported: there is no other registry to forward to"
+            if above_all
+            else "Forward mode only supported on global level"
+        )
+    try:
+        return Mode(word.upper())
+    except ValueError:
+        raise refusals.invalid_mode(
+            "Invalid mode. Valid values are READWRITE, READONLY, IMPORT and FORWARD."
+        ) from None
+
+
+class MetadataRoutes:
+    def __init__(self, version: str, cluster: str) -> None:
+        self._version = version
+        self._cluster = cluster
+
+    def add_to(self, router: APIRouter) -> None:
+        add_route(router, "GET", "/", self.get_root, dict[str, Any])
+        add_route(router, "POST", "/", self.post_root, dict[str, Any], *_BODY_CODES)
+        add_route(router, "GET", "/v1/metadata/id", self.get_cluster_id, dict[str, Any])
+        add_route(router, "GET", "/v1/metadata/version", self.get_server_version, dict[str, str])
+
+    def get_root(self) -> Response:
+        return Answer({})
+
+    def post_root(self, body: dict[str, Any]) -> Response:  # noqa: ARG002 - it is only read
+        return Answer({})
+
+    def get_cluster_id(self) -> Response:
+        clusters = {"kafka-cluster": self._cluster, "schema-registry-cluster": "schema-registry"}
+        return Answer({"id": "", "scope": {"path": [], "clusters": clusters}})
+
+    def get_server_version(self) -> Response:
+        return Answer({"version": self._version, "commitId": ""})

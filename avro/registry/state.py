@@ -1,0 +1,178 @@
+"""All of a registry in memory, indexed for its questions. Changed by whole batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+from uuid import UUID
+
+from duolog.avro.registry.contexts import DEFAULT_CONTEXT, GLOBAL_CONTEXT, Qualified, beside
+from duolog.avro.registry.model import Config, Content, Mode, Version
+from duolog.avro.registry.stored import Batch, Context
+
+T = TypeVar("T")
+
+
+class State:
+    """No lock of its own: `service.py` has it."""
+
+    def __init__(self) -> None:
+        self.versions: dict[str, dict[int, Version]] = {}
+        self.configs: dict[str, Config] = {}  # "": of all subjects
+        self.modes: dict[str, Mode] = {}
+        self.contexts: dict[str, Context] = {}
+        self._holders: dict[tuple[str, int], dict[tuple[str, int], Version]] = {}
+        self._ids: dict[tuple[str, UUID], int] = {}
+        self._referrers: dict[tuple[str, int], set[tuple[str, int]]] = {}
+
+    def apply(self, batch: Batch) -> None:
+        for version in batch.dropped:
+            self._drop(version)
+        for version in batch.versions:
+            self._put(version)
+        for context in batch.contexts:
+            self.contexts[context.name] = context
+        for subject, config in batch.configs.items():
+            _set(self.configs, subject, config)
+        for subject, mode in batch.modes.items():
+            _set(self.modes, subject, mode)
+
+    def _put(self, version: Version) -> None:
+        self.versions.setdefault(version.subject, {})[version.version] = version
+        holder = (version.context, version.id)
+        place = (version.subject, version.version)
+        self._holders.setdefault(holder, {})[place] = version
+        self._ids[version.context, version.content.guid] = version.id
+        for target in _targets(version):
+            self._referrers.setdefault(target, set()).add(holder)
+
+    def _drop(self, version: Version) -> None:
+        versions = self.versions[version.subject]
+        del versions[version.version]
+        if not versions:
+            del self.versions[version.subject]
+        holder = (version.context, version.id)
+        del self._holders[holder][version.subject, version.version]
+        if not self._holders[holder]:
+            del self._holders[holder]
+            del self._ids[version.context, version.content.guid]
+        for target in _targets(version):
+            still = {place for kept in self.holders(*holder) for place in _targets(kept)}
+            if target not in still:
+                self._referrers[target].discard(holder)
+                if not self._referrers[target]:
+                    del self._referrers[target]
+
+    def orphaned_by(self, batch: Batch) -> list[tuple[str, int]]:
+        """The (context, id) that no version has once the batch is applied."""
+        dropped: dict[tuple[str, int], int] = {}
+        for version in batch.dropped:
+            holder = (version.context, version.id)
+            dropped[holder] = dropped.get(holder, 0) + 1
+        put = {(version.context, version.id) for version in batch.versions}
+        return [
+            holder
+            for holder, count in dropped.items()
+            if holder not in put and count == len(self._holders[holder])
+        ]
+
+    # Versions
+
+    def of_subject(self, subject: str, *, deleted: bool = False) -> list[Version]:
+        """From the first to the last; with deleted ones if asked for."""
+        versions = self.versions.get(subject, {})
+        return [versions[n] for n in sorted(versions) if deleted or not versions[n].deleted]
+
+    def latest(self, subject: str) -> Version | None:
+        versions = self.of_subject(subject)
+        return versions[-1] if versions else None
+
+    def find(self, subject: str, version: int, *, deleted: bool = False) -> Version | None:
+        """One version; -1 is the latest."""
+        if version == -1:
+            return self.latest(subject)
+        found = self.versions.get(subject, {}).get(version)
+        return found if found is not None and (deleted or not found.deleted) else None
+
+    def find_anywhere(self, subject: str, version: int, *, deleted: bool = False) -> Version | None:
+        """Like `find`; a subject without a context is then looked for in the other contexts."""
+        for candidate in self.namesakes(subject):
+            found = self.find(candidate, version, deleted=deleted)
+            if found is not None:
+                return found
+        return None
+
+    def namesakes(self, subject: str) -> list[str]:
+        """The subject, and if it names no context those of its name in the others."""
+        named = Qualified.parse(subject)
+        if named.context != DEFAULT_CONTEXT:
+            return [subject]
+        return [subject, *(Qualified(name, named.name).text for name in self.other_contexts())]
+
+    def other_contexts(self) -> list[str]:
+        """Listed ones, without the default."""
+        return sorted(
+            name
+            for name, context in self.contexts.items()
+            if context.listed and name != DEFAULT_CONTEXT
+        )
+
+    def has_subject(self, subject: str, *, deleted: bool) -> bool:
+        """Whether the subject has versions. A context: whether any of its subjects has."""
+        return next(self.matching(subject, deleted=deleted), None) is not None
+
+    def matching(self, subject: str, *, deleted: bool) -> Iterator[str]:
+        """The subject itself, or those of a context that is named without a subject."""
+        named = Qualified.parse(subject)
+        if not subject or (named.is_context and named.context == GLOBAL_CONTEXT):
+            candidates = list(self.versions)
+        elif named.is_context:
+            candidates = [
+                name for name in self.versions if Qualified.parse(name).context == named.context
+            ]
+        else:
+            candidates = [subject]
+        return (name for name in candidates if self.of_subject(name, deleted=deleted))
+
+    # Ids
+
+    def content(self, context: str, schema_id: int) -> Content | None:
+        for version in self.holders(context, schema_id):
+            return version.content
+        return None
+
+    def holders(self, context: str, schema_id: int) -> list[Version]:
+        """All versions with this id, deleted ones too."""
+        return list(self._holders.get((context, schema_id), {}).values())
+
+    def id_of(self, context: str, guid: UUID) -> int | None:
+        return self._ids.get((context, guid))
+
+    def next_id(self, context: str) -> int:
+        known = self.contexts.get(context)
+        return 1 if known is None else known.next_id
+
+    # References
+
+    def referrers(self, subject: str, version: int, *, deleted: bool) -> list[Version]:
+        """Versions that refer to this one."""
+        return [
+            holder
+            for context, schema_id in sorted(self._referrers.get((subject, version), ()))
+            for holder in self.holders(context, schema_id)
+            if (deleted or not holder.deleted) and (subject, version) in _targets(holder)
+        ]
+
+
+def _targets(version: Version) -> set[tuple[str, int]]:
+    return {
+        (beside(version.subject, reference.subject), reference.version)
+        for reference in version.content.references
+    }
+
+
+def _set(values: dict[str, T], subject: str, value: T | None) -> None:
+    if value is None:
+        values.pop(subject, None)
+    else:
+        values[subject] = value

@@ -1,0 +1,441 @@
+"""Arrow rows of any shape for the tests of Avro, and what fastavro should be given for them.
+
+Values are made as the numbers that Arrow stores, from a seeded generator. Columns get an offset,
+and what lies below a null is random: it has no meaning, so it may not matter.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import struct
+import uuid
+from decimal import Context, Decimal
+from random import Random
+from typing import Any
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from duolog.avro.names import avro_name
+from duolog.avro.schema import (
+    Array,
+    Enum,
+    Fixed,
+    Kind,
+    Map,
+    Primitive,
+    Record,
+    Reference,
+    Schema,
+    Union,
+    named_types,
+)
+from duolog.avro.text import schema_text
+
+CONTEXT = Context(prec=100)
+UUID_MARK = {b"avro.logical": b"uuid"}
+SYMBOLS = ("NEW", "PAID", "SENT", "x", "_y")
+ENUM_MARK = {b"avro.enum": json.dumps(SYMBOLS).encode()}
+UNITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+DAY_MILLISECONDS = 86_400_000
+
+PLAIN_KINDS = [
+    pa.null(),
+    pa.bool_(),
+    *(pa.int8(), pa.int16(), pa.int32(), pa.int64()),
+    *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+    *(pa.float16(), pa.float32(), pa.float64()),
+    *(pa.string(), pa.large_string(), pa.string_view()),
+    *(pa.binary(), pa.large_binary(), pa.binary_view()),
+    *(pa.binary(1), pa.binary(7), pa.binary(16), pa.binary(70)),
+    *(pa.decimal32(7, 3), pa.decimal64(15, 2)),
+    *(pa.decimal128(5, 2), pa.decimal128(18, 18), pa.decimal128(38, 6)),
+    *(pa.decimal256(40, 0), pa.decimal256(76, 20), pa.decimal256(9, 9)),
+    *(pa.date32(), pa.date64()),
+    *(pa.time32("s"), pa.time32("ms"), pa.time64("us")),
+    *(pa.timestamp(unit) for unit in UNITS),
+    *(pa.timestamp(unit, "Europe/Berlin") for unit in UNITS),
+    pa.uuid(),
+]
+MARKED = [
+    pa.field("", pa.string(), metadata=UUID_MARK),
+    pa.field("", pa.binary(16), metadata=UUID_MARK),
+    pa.field("", pa.dictionary(pa.int8(), pa.string()), metadata=ENUM_MARK),
+    pa.field("", pa.dictionary(pa.uint32(), pa.large_string()), metadata=ENUM_MARK),
+]
+DICTIONARIES = [
+    pa.dictionary(pa.int32(), pa.string()),
+    pa.dictionary(pa.uint8(), pa.int64()),
+    pa.dictionary(pa.int16(), pa.decimal128(20, 3)),
+    pa.dictionary(pa.int64(), pa.binary()),
+]
+
+LEAVES = st.sampled_from([pa.field("", kind) for kind in (*PLAIN_KINDS, *DICTIONARIES)] + MARKED)
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5) | st.sampled_from(
+    ["id", "a b", "2nd", "größe", "_x0020_", "_x", "select", "a.b", "é" * 3]
+)
+
+
+def columns(
+    depth: int = 4, leaves: st.SearchStrategy[pa.Field] = LEAVES
+) -> st.SearchStrategy[pa.Schema]:
+    """Schemas with columns of every type, nested so deep, nullable or not."""
+    fields = leaves
+    for _ in range(depth - 1):
+        fields = leaves | _nested(fields)
+    return _struct(fields).map(pa.schema)
+
+
+def _struct(fields: st.SearchStrategy[pa.Field]) -> st.SearchStrategy[list[pa.Field]]:
+    named = st.tuples(NAMES, fields, st.booleans()).map(lambda parts: _field(*parts))
+    return st.lists(named, min_size=1, max_size=5, unique_by=lambda field: field.name)
+
+
+def _field(name: str, like: pa.Field, nullable: bool) -> pa.Field:
+    return pa.field(name, like.type, nullable or pa.types.is_null(like.type), like.metadata)
+
+
+def _nested(fields: st.SearchStrategy[pa.Field]) -> st.SearchStrategy[pa.Field]:
+    item = st.tuples(fields, st.booleans()).map(lambda parts: _field("item", *parts))
+    key = st.sampled_from([pa.string(), pa.large_string(), pa.int32(), pa.date32(), pa.binary()])
+    kinds = st.one_of(
+        item.map(pa.list_),
+        item.map(pa.large_list),
+        st.tuples(item, st.integers(0, 3)).map(lambda parts: pa.list_(*parts)),
+        item.map(pa.list_view),
+        item.map(pa.large_list_view),
+        st.tuples(key, item).map(lambda parts: pa.map_(*parts)),
+        _struct(fields).map(pa.struct),
+    )
+    return kinds.map(lambda kind: pa.field("", kind))
+
+
+# Values
+
+
+def values_of(field: pa.Field, count: int, random: Random) -> list[Any]:
+    """So many values of a column, null among them where it may be."""
+    often = random.choice((0.0, 0.1, 0.5, 1.0)) if field.nullable else 0.0
+    return [
+        None if random.random() < often or pa.types.is_null(field.type) else value_of(field, random)
+        for _ in range(count)
+    ]
+
+
+def value_of(field: pa.Field, random: Random) -> Any:
+    """A value of this column that is not null."""
+    kind, types = field.type, pa.types
+    if types.is_dictionary(kind):
+        if b"avro.enum" in (field.metadata or {}):
+            return random.choice(SYMBOLS)
+        return value_of(pa.field("", kind.value_type), random)
+    if types.is_boolean(kind):
+        return random.random() < 0.5
+    if types.is_integer(kind):
+        return integer(random, kind.bit_width, signed=types.is_signed_integer(kind))
+    if types.is_floating(kind):
+        return floating(random, kind)
+    if types.is_decimal(kind):
+        return decimal(random, kind.precision)
+    if kind == pa.uuid():
+        return random.randbytes(16)
+    if types.is_fixed_size_binary(kind):
+        return random.randbytes(kind.byte_width)
+    if types.is_date32(kind):
+        return integer(random, 32, signed=True)
+    if types.is_date64(kind):
+        return integer(random, 32, signed=True) * DAY_MILLISECONDS
+    if types.is_time(kind):
+        return random.randrange(86_400 * 10 ** UNITS[kind.unit])
+    if types.is_timestamp(kind):
+        number = integer(random, 64, signed=True)
+        return number // 1000 if kind.unit == "s" else number
+    if types.is_struct(kind):
+        return {child.name: values_of(child, 1, random)[0] for child in kind}
+    if types.is_map(kind):
+        keys = {_key(value_of(kind.key_field, random)) for _ in range(_length(random))}
+        return [(key, values_of(kind.item_field, 1, random)[0]) for key in keys]
+    if types.is_fixed_size_list(kind):
+        return values_of(kind.value_field, kind.list_size, random)
+    if types.is_nested(kind):
+        return values_of(kind.value_field, _length(random), random)
+    if field.metadata:
+        return str(uuid.UUID(int=random.getrandbits(128)))
+    text = "".join(random.choice("a€é𝄞\0 z") for _ in range(_length(random)))
+    is_text = any(check(kind) for check in (types.is_string, types.is_large_string))
+    return text if is_text or kind == pa.string_view() else random.randbytes(_length(random))
+
+
+def _key(value: Any) -> Any:
+    return value
+
+
+def _length(random: Random) -> int:
+    return random.choice((0, 0, 1, 1, 2, 3, 5, 8, 31, 32, 33, random.randrange(200)))
+
+
+def integer(random: Random, bits: int, *, signed: bool) -> int:
+    """Of any size up to so many bits, and often right beside a power of two."""
+    if signed:
+        bits -= 1
+    number = random.choice((random.getrandbits(random.randint(0, bits)), 0))
+    if random.random() < 0.3:
+        number = (1 << random.randint(0, bits)) - random.randint(0, 1)
+    number = min(number, (1 << bits) - 1)
+    return random.choice((number, ~number)) if signed else number
+
+
+def decimal(random: Random, precision: int) -> int:
+    """A number without its point."""
+    limit = 10**precision - 1
+    return max(-limit, min(limit, integer(random, precision * 4, signed=True)))
+
+
+def floating(random: Random, kind: pa.DataType) -> float:
+    numbers = (0.0, -0.0, 1.5, math.inf, -math.inf, math.nan, random.uniform(-100, 100))
+    return float(np.dtype(kind.to_pandas_dtype()).type(random.choice(numbers)))
+
+
+# Columns
+
+
+def array_of(values: list[Any], field: pa.Field, random: Random) -> pa.Array:
+    """A column of these values, inside a longer one, with anything below its nulls."""
+    before, after = random.randrange(10), random.randrange(3)
+    margin = [None] * before, [None] * after
+    whole = _array([*margin[0], *values, *margin[1]], field, random)
+    return whole.slice(before, len(values))
+
+
+def _array(values: list[Any], field: pa.Field, random: Random) -> pa.Array:
+    kind, types = field.type, pa.types
+    count = len(values)
+    valid = [value is not None for value in values]
+    bitmap = None if all(valid) else pa.array(valid).buffers()[1]
+    filled = [_anything(field, random) if value is None else value for value in values]
+    if types.is_null(kind):
+        return pa.nulls(count)
+    if kind == pa.uuid():
+        storage = _array(values, pa.field("", pa.binary(16)), random)
+        return pa.ExtensionArray.from_storage(kind, storage)
+    if types.is_dictionary(kind):
+        return _dictionary(values, field, random)
+    if types.is_boolean(kind):
+        return pa.array(filled, kind, mask=~np.array(valid, np.bool_))
+    if types.is_struct(kind):
+        children = [
+            array_of([value[child.name] for value in filled], child, random) for child in kind
+        ]
+        if not children:
+            return pa.array([{} if known else None for known in valid], kind)
+        missing = None if bitmap is None else pa.array([not known for known in valid])
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=missing)
+    if types.is_nested(kind):
+        return _list(filled, kind, bitmap, random)
+    if kind in (pa.string_view(), pa.binary_view()):
+        return pa.array(values, kind)
+    if any(
+        check(kind)
+        for check in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    ):
+        parts = [part.encode() if isinstance(part, str) else part for part in filled]
+        wide = types.is_large_string(kind) or types.is_large_binary(kind)
+        offsets = np.cumsum([0, *map(len, parts)]).astype(np.int64 if wide else np.int32)
+        buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(b"".join(parts))]
+        return pa.Array.from_buffers(kind, count, buffers)
+    content = b"".join(_packed(value, kind) for value in filled)
+    return pa.Array.from_buffers(kind, count, [bitmap, pa.py_buffer(content)])
+
+
+def _anything(field: pa.Field, random: Random) -> Any:
+    """What may lie below a null."""
+    kind, types = field.type, pa.types
+    if types.is_null(kind):
+        return None
+    if types.is_struct(kind):
+        return {
+            child.name: random.choice((None, _anything(child, random))) for child in kind
+        }
+    if types.is_decimal(kind):
+        return int.from_bytes(random.randbytes(kind.byte_width), "little", signed=True)
+    if types.is_temporal(kind):
+        return int.from_bytes(random.randbytes(kind.bit_width // 8), "little", signed=True)
+    if types.is_string(kind) or types.is_large_string(kind):
+        return random.randbytes(3)
+    return value_of(field, random)
+
+
+def _packed(value: Any, kind: pa.DataType) -> bytes:
+    types = pa.types
+    if types.is_fixed_size_binary(kind):
+        return bytes(value)
+    if types.is_floating(kind):
+        return struct.pack({16: "<e", 32: "<f", 64: "<d"}[kind.bit_width], value)
+    signed = not types.is_unsigned_integer(kind)
+    return int(value).to_bytes(kind.bit_width // 8, "little", signed=signed)
+
+
+def _dictionary(values: list[Any], field: pa.Field, random: Random) -> pa.DictionaryArray:
+    kind = field.type
+    entry = pa.field("", kind.value_type)
+    known: list[Any] = []
+    indices: list[int | None] = []
+    for value in values:
+        if value is not None and value not in known:
+            known.append(value)
+        indices.append(None if value is None else known.index(value))
+    if None in values and random.random() < 0.5 and len(known) < 100:
+        known.append(None)  # a dictionary may say null as well
+        indices = [len(known) - 1 if index is None else index for index in indices]
+    if len(known) < 100:
+        known += [_anything(entry, random) for _ in range(random.randrange(3))]  # not used
+    dictionary = array_of(known, entry, random)
+    places = pa.array(indices, kind.index_type)
+    return pa.DictionaryArray.from_arrays(places, dictionary)
+
+
+def _list(filled: list[Any], kind: pa.DataType, bitmap: Any, random: Random) -> pa.Array:
+    types = pa.types
+    items = [item for value in filled for item in value]
+    lengths = [len(value) for value in filled]
+    if types.is_map(kind):
+        pairs = pa.field(
+            "entries", pa.struct([kind.key_field.with_name("key"), kind.item_field]), nullable=False
+        )
+        names = [field.name for field in pairs.type]
+        rows = [dict(zip(names, pair, strict=True)) for pair in items]
+        child = _array(rows, pairs, random)
+    else:
+        child = array_of(items, kind.value_field, random)
+    bounds = np.cumsum([0, *lengths])
+    wide = types.is_large_list(kind) or types.is_large_list_view(kind)
+    width = np.int64 if wide else np.int32
+    buffers = [bitmap]
+    if types.is_list_view(kind) or types.is_large_list_view(kind):
+        buffers += [pa.py_buffer(bounds[:-1].astype(width)), pa.py_buffer(np.array(lengths, width))]
+    elif not types.is_fixed_size_list(kind):
+        buffers.append(pa.py_buffer(bounds.astype(width)))
+    return pa.Array.from_buffers(kind, len(filled), buffers, children=[child])
+
+
+def rows_of(columns: pa.Schema, count: int, random: Random) -> tuple[list[Any], pa.StructArray]:
+    """Rows as Python values, some of them null, and as Arrow has them."""
+    row = pa.field("", pa.struct(list(columns)), nullable=random.random() < 0.5)
+    values = values_of(row, count, random)
+    return values, array_of(values, row, random)
+
+
+# What fastavro is given
+
+
+class Reference_:
+    """Writes rows with fastavro."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._named = named_types(schema)
+        self._parsed = fastavro.parse_schema(json.loads(schema_text(schema)))
+
+    def body(self, row: Any, columns: pa.Schema) -> bytes | None:
+        """The body of a row; null of a null."""
+        if row is None:
+            return None
+        stream = io.BytesIO()
+        given = self.datum(row, pa.field("", pa.struct(list(columns))), self._schema)
+        fastavro.schemaless_writer(stream, self._parsed, given)
+        return stream.getvalue()
+
+    def datum(self, value: Any, field: pa.Field, schema: Schema) -> Any:
+        """A value in the form in which fastavro takes it for this schema."""
+        kind, types = field.type, pa.types
+        if isinstance(schema, Reference):
+            schema = self._named[schema.name]
+        if types.is_dictionary(kind):
+            field = pa.field("", kind.value_type)
+            kind = field.type
+        match schema:
+            case Union(branches=branches):
+                return self._branch(value, field, branches)
+            case Record(fields=members):
+                if types.is_map(kind):
+                    return None
+                return self._record(value, kind, members)
+            case Array(items=items):
+                item = _entry(kind) if types.is_map(kind) else kind.value_field
+                if types.is_map(kind):
+                    value = [{"key": one, "value": other} for one, other in value]
+                return [self.datum(one, item, items) for one in value]
+            case Map(values=values):
+                return {key: self.datum(one, kind.item_field, values) for key, one in value}
+        return _leaf(value, kind, schema)
+
+    def _record(self, value: Any, kind: pa.DataType, members: Any) -> dict[str, Any]:
+        named = {avro_name(child.name): child for child in kind}
+        return {
+            member.name: self.datum(
+                value[named[member.name].name], named[member.name], member.type
+            )
+            for member in members
+            if member.name in named
+        }
+
+    def _branch(self, value: Any, field: pa.Field, branches: tuple[Schema, ...]) -> Any:
+        others = [one for one in branches if one != Primitive(Kind.NULL)]
+        if value is None:
+            return None
+        if len(others) == 1:
+            return self.datum(value, field, others[0])
+        chosen = [place for place, child in enumerate(field.type) if value[child.name] is not None]
+        if not chosen:
+            return None
+        (place,) = chosen
+        member = field.type.field(place)
+        return _called(others[place]), self.datum(value[member.name], member, others[place])
+
+
+def _called(schema: Schema) -> str:
+    match schema:
+        case Primitive(kind=kind):
+            return str(kind)
+        case Array():
+            return "array"
+        case Map():
+            return "map"
+        case _:
+            return schema.name  # type: ignore[union-attr]
+
+
+def _entry(kind: pa.MapType) -> pa.Field:
+    return pa.field(
+        "", pa.struct([kind.key_field.with_name("key"), kind.item_field.with_name("value")])
+    )
+
+
+def _leaf(value: Any, kind: pa.DataType, schema: Schema) -> Any:
+    types = pa.types
+    if value is None:
+        return None
+    if types.is_decimal(kind):
+        return Decimal(value).scaleb(-kind.scale, CONTEXT)
+    if types.is_uint64(kind):
+        return Decimal(value)
+    if types.is_date64(kind):
+        return value // DAY_MILLISECONDS
+    if types.is_time32(kind) and kind.unit == "s":
+        return _in_unit(value * 1000, schema)
+    if types.is_timestamp(kind) and kind.unit == "s":
+        return value * 1000
+    if isinstance(schema, Enum | Fixed):
+        return value
+    if kind == pa.uuid():
+        return str(uuid.UUID(bytes=value))
+    return value
+
+
+def _in_unit(value: int, schema: Schema) -> int:
+    del schema
+    return value

@@ -98,27 +98,55 @@ def incompatibilities(
         {**(reader_types or {}), **named_types(reader)},
         {**(writer_types or {}), **named_types(writer)},
     )
-    return tuple(dict.fromkeys(comparison.run(reader, writer)))
+    found = dict.fromkeys(comparison.run(reader, writer))
+    return tuple(finding.told() for finding in found)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Place:
-    path: tuple[str, ...] = ()
-    fields: tuple[str, ...] = ()
+    """A step on the way from the top; written out only where a difference is found."""
+
+    steps: tuple[str, ...] = ()
+    field: str | None = None
+    before: _Place | None = None
 
     def at(self, *steps: str, field: str | None = None) -> _Place:
-        fields = self.fields if field is None else (*self.fields, field)
-        return _Place((*self.path, *steps), fields)
+        return _Place(steps, field, self)
 
-    def differs(self, type_: Difference, detail: str, message: str) -> Incompatibility:
-        field = ".".join(self.fields)
+    def differs(self, type_: Difference, detail: str, message: str) -> _Finding:
+        return _Finding(type_, self, detail, message)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Finding:
+    """Not yet in words: what is found in one branch of a union is forgotten when another reads."""
+
+    type: Difference
+    place: _Place
+    detail: str
+    message: str
+
+    def told(self) -> Incompatibility:
+        path: list[str] = []
+        fields: list[str] = []
+        place: _Place | None = self.place
+        while place is not None:
+            path += reversed(place.steps)
+            if place.field is not None:
+                fields.append(place.field)
+            place = place.before
+        field = ".".join(reversed(fields))
         where = f"Field '{field}'" if field else "The schema"
         return Incompatibility(
-            type_, "/" + "/".join(self.path), field, f"{where} {message}", detail
+            self.type,
+            "/" + "/".join(reversed(path)),
+            field,
+            f"{where} {self.message}",
+            self.detail,
         )
 
 
-_Found: TypeAlias = tuple[Incompatibility, ...]
+_Found: TypeAlias = tuple[_Finding, ...]
 _Question: TypeAlias = tuple[Schema, Schema, _Place]
 _Walk: TypeAlias = Generator[_Question, _Found, _Found]
 
@@ -167,7 +195,7 @@ class _Comparison:
             return (yield from self._compared(reader, writer, place))
         pair = (id(reader), id(writer))
         if pair in self._unreadable:
-            return self._unreadable[pair]
+            return self._unreadable[pair][:1]  # all of them were told before
         if pair in self._readable:
             return ()
         self._readable[pair] = None
@@ -290,7 +318,7 @@ def _symbols(reader: Enum, writer: Enum, place: _Place) -> _Found:
     )
 
 
-def _other_type(reader: Schema, writer: Schema, place: _Place) -> Incompatibility:
+def _other_type(reader: Schema, writer: Schema, place: _Place) -> _Finding:
     return place.differs(
         Difference.TYPE_MISMATCH,
         f"reader type: {type_word(reader).upper()} not compatible with writer type: "
@@ -299,7 +327,7 @@ def _other_type(reader: Schema, writer: Schema, place: _Place) -> Incompatibilit
     )
 
 
-def _missing_branch(writer: Schema, place: _Place) -> Incompatibility:
+def _missing_branch(writer: Schema, place: _Place) -> _Finding:
     return place.differs(
         Difference.MISSING_UNION_BRANCH,
         f"reader union lacking writer type: {type_word(writer).upper()}",
@@ -307,7 +335,7 @@ def _missing_branch(writer: Schema, place: _Place) -> Incompatibility:
     )
 
 
-def _ambiguous(field: Field, sources: list[Field], place: _Place) -> Incompatibility:
+def _ambiguous(field: Field, sources: list[Field], place: _Place) -> _Finding:
     names = ", ".join(source.name for source in sources)
     return place.differs(
         Difference.AMBIGUOUS_FIELD,

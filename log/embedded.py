@@ -49,7 +49,7 @@ from duolog.log.retention import RetentionRun, enforce_retention
 from duolog.log.routed import routed_records
 from duolog.log.routing.codec import Codecs
 from duolog.log.routing.plan import RoutingPlan
-from duolog.log.routing.prepare import BUILT_IN
+from duolog.log.routing.prepare import BUILT_IN, PreparedTable, prepare
 from duolog.log.schemas import SchemaDocuments
 from duolog.log.staging import staging_folder, sweep_all
 from duolog.log.state import State
@@ -258,6 +258,13 @@ class EmbeddedLog:
             ts_ms=self._state.options.clock.now_ms() if ts_ms is None else ts_ms,
         )
         return self._publisher.publish(targets, writer, sequence)
+
+    def prepare_rows(self, table: str, schema: Any, key_columns: Sequence[str]) -> PreparedTable:
+        """The routes of a table, settled for rows of this schema, to be taken along to tasks.
+
+        Here schemas are registered; what a route or a format cannot take is refused.
+        """
+        return prepare(self.routing_plan(), table, schema, tuple(key_columns), self._codecs)
 
     # -- reading
 

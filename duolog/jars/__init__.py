@@ -13,7 +13,8 @@ A machine without a network needs a copy of the cache of one that has it.
 from __future__ import annotations
 
 from duolog.jars.cache import cache_folder
-from duolog.jars.fetch import Module, Progress, fetch, fetch_jars
+from duolog.jars.fetch import fetch, fetch_jars
 from duolog.jars.java import find_java
+from duolog.jars.module import Module, Progress
 
 __all__ = ["Module", "Progress", "cache_folder", "fetch", "fetch_jars", "find_java"]

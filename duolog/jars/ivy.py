@@ -13,9 +13,9 @@ from typing import IO
 
 from duolog.errors import DownloadFailed, PySparkNotFound
 from duolog.jars.cache import CACHE_VARIABLE, cache_folder
-from duolog.jars.fetch import Module, Progress
 from duolog.jars.java import find_java
 from duolog.jars.mirrors import java_options, settings_file
+from duolog.jars.module import Module, Progress
 
 _SILENCE_SECONDS = 120  # beyond the time-outs of the generated settings
 _LAST_LINES = 12

@@ -107,6 +107,31 @@ class Scripted:
         await send({"type": "http.response.body", "body": content})
 
 
+class Door:
+    """Many applications behind one server, each below a path of its own."""
+
+    def __init__(self) -> None:
+        self._behind: dict[str, Any] = {}
+        self.url = ""
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        name, _, path = scope["raw_path"].decode()[1:].partition("/")
+        await self._behind[name]({**scope, "raw_path": f"/{path}".encode()}, receive, send)
+
+    def behind(self, application: Any) -> str:
+        """Where this application is reached."""
+        name = str(len(self._behind))
+        self._behind[name] = application
+        return f"{self.url}/{name}"
+
+
+@pytest.fixture(scope="module")
+def door() -> Iterator[Door]:
+    made = Door()
+    with serving(made) as made.url:
+        yield made
+
+
 def dead_url() -> str:
     """An address where nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -123,10 +148,10 @@ def silent_url() -> Iterator[str]:
 # What is asked, and what comes back
 
 
-def test_each_call_asks_what_confluents_registry_answers() -> None:
+def test_each_call_asks_what_confluents_registry_answers(door: Door) -> None:
     referring = SchemaText("x", "PROTOBUF", (SchemaReference("n", "other", 2),))
     script = Scripted([(200, VERSION)])
-    with serving(script) as url, client_of(f"{url}/api") as client:
+    with client_of(f"{url}/api") as client:
         registry: Registry = client
         assert registry.register("a/b ü", SCHEMA) == 7
         assert registry.register("s", referring, normalize=True) == 7
@@ -243,11 +268,10 @@ def test_no_library_error_escapes(status: int, body: bytes) -> None:
                 continue
 
 
-def test_an_answer_without_end_is_given_up() -> None:
+def test_an_answer_without_end_is_given_up(door: Door) -> None:
     script = Scripted([(200, b" " * (17 << 20))])
     with (
-        serving(script) as url,
-        client_of(url) as client,
+        client_of(door.behind(script)) as client,
         pytest.raises(RegistryRefused, match="more than 16777216 bytes"),
     ):
         client.schema_by_id(1)
@@ -258,37 +282,37 @@ def test_an_answer_without_end_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
-def test_what_is_refused_for_now_is_asked_again(status: int) -> None:
+def test_what_is_refused_for_now_is_asked_again(door: Door, status: int) -> None:
     script = Scripted([(status, {}), (status, b""), (200, {"id": 5})])
-    with serving(script) as url, client_of(url) as client:
+    with client_of(door.behind(script)) as client:
         assert client.register("s", SCHEMA) == 5
     assert [seen.body for seen in script.seen] == [script.seen[0].body] * 3
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 422, 501])
-def test_what_is_refused_for_good_is_asked_once(status: int) -> None:
+def test_what_is_refused_for_good_is_asked_once(door: Door, status: int) -> None:
     script = Scripted([(status, {}), (200, {"id": 5})])
-    with serving(script) as url, client_of(url) as client, pytest.raises(DuologError):
+    with client_of(door.behind(script)) as client, pytest.raises(DuologError):
         client.register("s", SCHEMA)
     assert len(script.seen) == 1
 
 
-def test_retries_end() -> None:
+def test_retries_end(door: Door) -> None:
     script = Scripted([(503, {"error_code": 50302, "message": "no leader"})])
     with (
-        serving(script) as url,
-        client_of(url, max_retries="2") as client,
+        client_of(door.behind(script), max_retries="2") as client,
         pytest.raises(RegistryRefused, match="no leader"),
     ):
         client.latest("s")
     assert len(script.seen) == 3
 
 
-def test_there_are_no_retries_past_the_deadline() -> None:
+def test_there_are_no_retries_past_the_deadline(door: Door) -> None:
     script = Scripted([(503, {})], extra=[(b"retry-after", b"3600")])
     with (
-        serving(script) as url,
-        client_of(url, retries_max_wait_ms="600000", retries_deadline_ms="5000") as client,
+        client_of(
+            door.behind(script), retries_max_wait_ms="600000", retries_deadline_ms="5000"
+        ) as client,
         pytest.raises(RegistryRefused, match="status 503"),
     ):
         client.latest("s")
@@ -311,11 +335,10 @@ def test_the_deadline_bounds_a_single_answer_too(silent_url: str) -> None:
         client.latest("s")
 
 
-def test_another_address_takes_over_and_is_asked_first_from_then_on() -> None:
+def test_another_address_takes_over_and_is_asked_first_from_then_on(door: Door) -> None:
     script = Scripted([(200, VERSION)])
     failing = Scripted([(503, {})])
     with (
-        serving(script) as url,
         serving(failing) as failing_url,
         client_of(f"{dead_url()},{failing_url},{url}", max_retries="0") as client,
     ):
@@ -359,9 +382,9 @@ def test_a_connection_that_breaks_is_made_again() -> None:
 # Redirects
 
 
-def test_a_redirect_that_stays_is_followed() -> None:
+def test_a_redirect_that_stays_is_followed(door: Door) -> None:
     script = Scripted([(307, b""), (200, VERSION)], extra=[(b"location", b"/moved")])
-    with serving(script) as url, client_of(url, basic_auth_user_info="a:b") as client:
+    with client_of(door.behind(script), basic_auth_user_info="a:b") as client:
         assert client.lookup("s", SCHEMA) == REGISTERED
     assert [seen.path for seen in script.seen] == ["/subjects/s", "/moved"]
     assert script.seen[1].body == script.seen[0].body
@@ -383,11 +406,10 @@ def test_nobody_else_gets_the_credentials_by_a_redirect(status: int) -> None:
     assert other.seen == []
 
 
-def test_redirects_in_circles_end() -> None:
+def test_redirects_in_circles_end(door: Door) -> None:
     script = Scripted([(302, b"")], extra=[(b"location", b"/again")])
     with (
-        serving(script) as url,
-        client_of(url, max_retries="0") as client,
+        client_of(door.behind(script), max_retries="0") as client,
         pytest.raises(RegistryUnreachable, match="in circles"),
     ):
         client.latest("s")
@@ -414,16 +436,16 @@ def basic(user_info: str) -> str:
     ],
     ids=str,
 )
-def test_credentials_are_sent(given: dict[str, str], expected: dict[str, str]) -> None:
+def test_credentials_are_sent(door: Door, given: dict[str, str], expected: dict[str, str]) -> None:
     script = Scripted([(200, VERSION)])
-    with serving(script) as url, client_of(url, **given) as client:
+    with client_of(door.behind(script), **given) as client:
         client.latest("s")
     assert script.seen[0].headers.items() >= expected.items()
 
 
-def test_credentials_in_the_address_are_sent_and_never_shown() -> None:
+def test_credentials_in_the_address_are_sent_and_never_shown(door: Door) -> None:
     script = Scripted([(401, {"error_code": 401, "message": "Unauthorized"})])
-    with serving(script) as url, client_of(url.replace("//", "//ann:s3cret@")) as client:
+    with client_of(door.behind(script).replace("//", "//ann:s3cret@")) as client:
         with pytest.raises(RegistryRefused) as refusal:
             client.latest("s")
         assert script.seen[0].headers["authorization"] == basic("ann:s3cret")
@@ -518,47 +540,47 @@ def test_a_proxy_is_used_and_its_password_never_shown() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(Calls) - {"latest"}))
-def test_what_cannot_change_is_asked_once(name: str) -> None:
+def test_what_cannot_change_is_asked_once(door: Door, name: str) -> None:
     script = Scripted([(200, VERSION)])
-    with serving(script) as url, client_of(url) as client:
+    with client_of(door.behind(script)) as client:
         assert Calls[name](client) == Calls[name](client)
     assert len(script.seen) == 1
 
 
-def test_the_latest_is_asked_each_time_and_fills_in_what_came_with_it() -> None:
+def test_the_latest_is_asked_each_time_and_fills_in_what_came_with_it(door: Door) -> None:
     script = Scripted([(200, VERSION), (200, {**VERSION, "version": 4, "id": 8}), (500, {})])
-    with serving(script) as url, client_of(url, max_retries="0") as client:
+    with client_of(door.behind(script), max_retries="0") as client:
         assert [client.latest("s").version for _ in range(2)] == [3, 4]
         assert client.version("s", 3) == REGISTERED
         assert client.schema_by_id(8) == SCHEMA
     assert len(script.seen) == 2
 
 
-def test_the_latest_is_remembered_when_that_is_asked_for() -> None:
+def test_the_latest_is_remembered_when_that_is_asked_for(door: Door) -> None:
     script = Scripted([(200, VERSION)])
     given = {"latest.cache.ttl.sec": "-1"}
-    with serving(script) as url, client_of(url, **given) as client:
+    with client_of(door.behind(script), **given) as client:
         assert client.latest("s") == client.latest("s")
     assert len(script.seen) == 1
 
 
-def test_failures_are_not_remembered() -> None:
+def test_failures_are_not_remembered(door: Door) -> None:
     script = Scripted([(404, {"error_code": 40403, "message": "no"}), (200, VERSION)])
-    with serving(script) as url, client_of(url) as client:
+    with client_of(door.behind(script)) as client:
         with pytest.raises(UnknownSchema):
             client.schema_by_id(7)
         assert client.schema_by_id(7) == SCHEMA
 
 
-def test_the_least_used_goes_first() -> None:
+def test_the_least_used_goes_first(door: Door) -> None:
     script = Scripted([(200, VERSION)])
-    with serving(script) as url, client_of(url, cache_capacity="2") as client:
+    with client_of(door.behind(script), cache_capacity="2") as client:
         for schema_id in (1, 2, 1, 3, 1, 2):
             client.schema_by_id(schema_id)
     assert [seen.path[-1] for seen in script.seen] == ["1", "2", "3", "2"]
 
 
-def test_many_threads_ask_once() -> None:
+def test_many_threads_ask_once(door: Door) -> None:
     everybody_there = threading.Barrier(8)
     script = Scripted([(200, {"id": 6})])
     found: list[int] = []
@@ -567,7 +589,7 @@ def test_many_threads_ask_once() -> None:
         everybody_there.wait(10)
         found.append(client.register("s", SCHEMA))
 
-    with serving(script) as url, client_of(url) as client:
+    with client_of(door.behind(script)) as client:
         threads = [threading.Thread(target=ask, args=(client,)) for _ in range(8)]
         for thread in threads:
             thread.start()

@@ -1,0 +1,8 @@
+"""A real Kafka on this machine: one throwaway node on loopback."""
+
+from __future__ import annotations
+
+from duolog.bridge.kafka.local.broker import LocalKafka
+from duolog.bridge.kafka.local.distribution import KAFKA_VERSION, kafka_jars
+
+__all__ = ["KAFKA_VERSION", "LocalKafka", "kafka_jars"]

@@ -1,0 +1,35 @@
+"""Ports on loopback for a server that has to come back to them after a restart."""
+
+from __future__ import annotations
+
+import random
+import socket
+
+from duolog.bridge.kafka.local.properties import LOOPBACK
+from duolog.errors import PortTaken
+
+# Below what Linux and macOS give to outgoing connections: clients that knock at a broker which is
+# down would otherwise, sooner or later, get its port for themselves.
+_LOWEST, _HIGHEST = 15_000, 32_000
+_TRIES = 200
+
+
+def free_port() -> int:
+    """A port on which nobody listens now. Somebody may, a moment later: be ready to try again."""
+    chance = random.SystemRandom()
+    for _ in range(_TRIES):
+        port = chance.randint(_LOWEST, _HIGHEST)
+        if is_free(port):
+            return port
+    raise PortTaken(
+        f"{_TRIES} ports between {_LOWEST} and {_HIGHEST} were tried, and all are in use."
+    )
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen there now. Connections of the last one are no hindrance."""
+    try:
+        socket.create_server((LOOPBACK, port)).close()
+    except OSError:
+        return False
+    return True

@@ -16,6 +16,8 @@ $(READY): requirements-dev.txt pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@# Spark looks for pyspark_* on the path; an editable install does not lie there.
+	@ln -sf $(CURDIR)/pyspark_duolog.py $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/
 	@touch $@
 
 demo: $(READY)  ## the whole story on this machine
@@ -29,8 +31,8 @@ check: $(READY)  ## formatting, lint, types, direction of imports
 	$(BIN)/ruff check .
 	@# The parts as one package, for tools that cannot follow pyproject's package-dir.
 	@rm -rf build/types && mkdir -p build/types/duolog
-	@for part in $(CURDIR)/duolog/* $(CURDIR)/log $(CURDIR)/avro $(CURDIR)/bridge; do ln -s "$$part" build/types/duolog/; done
-	MYPYPATH=build/types:. $(BIN)/mypy -p duolog -p tests -p bench
+	@for part in $(CURDIR)/duolog/* $(CURDIR)/log $(CURDIR)/avro $(CURDIR)/connector $(CURDIR)/bridge; do ln -s "$$part" build/types/duolog/; done
+	MYPYPATH=build/types:. $(BIN)/mypy -p duolog -p tests -p bench -m pyspark_duolog
 	cd build/types && $(CURDIR)/$(BIN)/lint-imports --config $(CURDIR)/pyproject.toml --no-logo
 
 bench: $(READY)  ## measure, print tables and JSON (ARGS="publish fetch" for some of them)

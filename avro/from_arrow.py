@@ -30,7 +30,7 @@ that of its column, in a namespace that is the full name of the record around it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -110,7 +110,7 @@ def record_of(columns: pa.Schema | pa.StructType, name: str, *, doc: str | None 
             f"'{name}' cannot name a record: use letters, digits and _ between dots, no part with "
             "a digit first, and no primitive type's name."
         )
-    return _record(columns, _Place(name, "", "", 1), doc)
+    return _record(columns, _Place(name, "", 1), doc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +119,18 @@ class _Place:
 
     type_name: str  # full, should the type need one
     path: str  # of columns, for messages
-    column: str
     depth: int
 
-    def inside(self) -> _Place:
-        """Of items, values and the types of a union, which have no name of their own."""
-        return _Place(self.type_name, self.path, self.column, self.depth + 1)
+    def branch(self) -> _Place:
+        return replace(self, depth=self.depth + 1)
+
+    def items(self) -> _Place:
+        """Of a list's items and a map's values, whose types take the name of their column."""
+        return replace(self, path=f"{self.path}[]", depth=self.depth + 1)
 
     def member(self, column: str) -> _Place:
         path = f"{self.path}.{column}" if self.path else column
-        return _Place(f"{self.type_name}.{type_name(column)}", path, column, self.depth + 1)
+        return _Place(f"{self.type_name}.{type_name(column)}", path, self.depth + 1)
 
 
 def _record(columns: pa.Schema | pa.StructType, place: _Place, doc: str | None = None) -> Record:
@@ -179,7 +181,7 @@ def _nullable(field: pa.Field, place: _Place) -> Schema:
     """The type of a field's values, which may be null if the field says so."""
     if not field.nullable or field.type == pa.null():
         return _type(field, field.type, place)
-    return Union((NULL, _type(field, field.type, place.inside())))
+    return Union((NULL, _type(field, field.type, place.branch())))
 
 
 def _type(field: pa.Field, kind: pa.DataType, place: _Place) -> Schema:
@@ -188,6 +190,10 @@ def _type(field: pa.Field, kind: pa.DataType, place: _Place) -> Schema:
             f"Column '{place.path}' is nested too deeply: Avro types go to {MAX_DEPTH} here, and "
             "each one that may be null counts twice. Flatten it."
         )
+    if isinstance(kind, pa.BaseExtensionType):
+        if kind.extension_name == "arrow.uuid":
+            return Primitive(Kind.STRING, Logical(UUID))
+        raise _refused(kind, place)
     kind = without_view(kind)
     logical = (field.metadata or {}).get(LOGICAL)
     if logical is not None and not pa.types.is_dictionary(kind):
@@ -211,19 +217,16 @@ def _type(field: pa.Field, kind: pa.DataType, place: _Place) -> Schema:
     if pa.types.is_map(kind):
         return _map(kind, place)
     if _is_list(kind):
-        return Array(_nullable(kind.value_field, place.inside()))
-    if getattr(kind, "extension_name", "") == "arrow.uuid":
-        return Primitive(Kind.STRING, Logical(UUID))
-    raise InvalidRows(
-        f"Column '{place.path}' is of type {kind}, which Avro has no form for. {_advice(kind)}"
-    )
+        return Array(_nullable(kind.value_field, place.items()))
+    raise _refused(kind, place)
 
 
 def _map(kind: pa.MapType, place: _Place) -> Schema:
-    if is_string(without_view(kind.key_type)):
-        return Map(_nullable(kind.item_field, place.inside()))
+    key = kind.key_type.value_type if pa.types.is_dictionary(kind.key_type) else kind.key_type
+    if is_string(without_view(key)):
+        return Map(_nullable(kind.item_field, place.items()))
     entry = pa.struct([kind.key_field.with_name("key"), kind.item_field.with_name("value")])
-    return Array(_record(entry, place.inside()))
+    return Array(_record(entry, place.items()))
 
 
 def _uuid(logical: str, kind: pa.DataType, place: _Place) -> Schema:
@@ -259,6 +262,12 @@ def _is_list(kind: pa.DataType) -> bool:
         or pa.types.is_large_list(kind)
         or pa.types.is_fixed_size_list(kind)
         or any(getattr(pa.types, view)(kind) for view in views if hasattr(pa.types, view))
+    )
+
+
+def _refused(kind: pa.DataType, place: _Place) -> InvalidRows:
+    return InvalidRows(
+        f"Column '{place.path}' is of type {kind}, which Avro has no form for. {_advice(kind)}"
     )
 
 

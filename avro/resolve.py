@@ -32,7 +32,7 @@ from duolog.avro.schema import (
     Union,
     expanded,
 )
-from duolog.errors import IncompatibleSchema
+from duolog.errors import IncompatibleSchema, InvalidSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +137,20 @@ def resolve(writer: Schema, reader: Schema | None = None) -> Plan:
     written out.
     """
     written = expanded(writer)
-    return _resolve(written, written if reader is None else expanded(reader), "")
+    try:
+        return _Resolution().plan(written, written if reader is None else expanded(reader), "")
+    except _Mismatch as mismatch:
+        place = f"Field '{mismatch.path}'" if mismatch.path else "The schema"
+        raise IncompatibleSchema(
+            f"{place} cannot be read with the reader's schema: {mismatch.reason}. Read it with the "
+            "schema it was written with, or one that Avro can resolve to it."
+        ) from None
 
 
 def passed_over(writer: Schema) -> Plan:
     """How to find the end of a value that nobody wants: only what its length depends on."""
     bare = _bare(writer)
-    return _resolve(bare, bare, "")
+    return _Resolution().plan(bare, bare, "")
 
 
 def meaning(schema: Primitive | Fixed) -> Logical | None:
@@ -162,26 +169,102 @@ def meaning(schema: Primitive | Fixed) -> Logical | None:
     return logical if logical.name in _MEANINGS.get(schema.kind, ()) else None
 
 
-def _resolve(writer: Schema, reader: Schema, path: str) -> Plan:
-    if isinstance(writer, Union):
-        return _choice(writer, reader, path)
-    if isinstance(reader, Union):
-        return _branch(writer, reader, path)
-    match writer, reader:
-        case ((Primitive() | Fixed()), (Primitive() | Fixed())):
-            _check_value(writer, reader, path)
-            return Value(writer, reader)
-        case Enum(), Enum():
-            _check_names(writer, reader, path)
-            return _symbol(writer, reader, path)
-        case Array(), Array():
-            return Items(_resolve(writer.items, reader.items, f"{path}[]"), reader)
-        case Map(), Map():
-            return Entries(_resolve(writer.values, reader.values, f"{path}[]"), reader)
-        case Record(), Record():
-            _check_names(writer, reader, path)
-            return _members(writer, reader, path)
-    raise _incompatible(path, f"{_called(writer)} was written, {_called(reader)} is to be read")
+class _Mismatch(Exception):
+    """Why no value can be read."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(path, reason)
+
+
+_MOST_STEPS: Final = 500_000  # two schemas can be small, and their pairs of branches many
+
+
+class _Resolution:
+    def __init__(self) -> None:
+        self._steps = 0
+
+    def plan(self, writer: Schema, reader: Schema, path: str) -> Plan:
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise InvalidSchema(
+                f"The two schemas have more than {_MOST_STEPS} pairs of types to compare. Use "
+                "smaller unions."
+            )
+        if isinstance(writer, Union):
+            return self._choice(writer, reader, path)
+        if isinstance(reader, Union):
+            return self._branch(writer, reader, path)
+        match writer, reader:
+            case ((Primitive() | Fixed()), (Primitive() | Fixed())):
+                _check_value(writer, reader, path)
+                return Value(writer, reader)
+            case Enum(), Enum():
+                _check_names(writer, reader, path)
+                return _symbol(writer, reader, path)
+            case Array(), Array():
+                return Items(self.plan(writer.items, reader.items, f"{path}[]"), reader)
+            case Map(), Map():
+                return Entries(self.plan(writer.values, reader.values, f"{path}[]"), reader)
+            case Record(), Record():
+                _check_names(writer, reader, path)
+                return self._members(writer, reader, path)
+        raise _Mismatch(path, f"{_called(writer)} was written, {_called(reader)} is to be read")
+
+    def _members(self, writer: Record, reader: Record, path: str) -> Members:
+        written = {field.name for field in writer.fields}
+        by_name = {field.name: place for place, field in enumerate(reader.fields)}
+        by_alias = {
+            alias: place
+            for place, field in enumerate(reader.fields)
+            if field.name not in written
+            for alias in field.aliases
+        }
+        missing = set(range(len(reader.fields)))
+        steps = []
+        for field in writer.fields:
+            place = by_name.get(field.name, by_alias.get(field.name))
+            if place is None or place not in missing:
+                steps.append(Step(field.name, passed_over(field.type), None))
+            else:
+                missing.remove(place)
+                inner = _joined(path, field.name)
+                plan = self.plan(field.type, reader.fields[place].type, inner)
+                steps.append(Step(field.name, plan, place))
+        for place in sorted(missing):
+            if reader.fields[place].default is None:
+                raise _Mismatch(
+                    _joined(path, reader.fields[place].name),
+                    "it was not written, and it has no default",
+                )
+        return Members(tuple(steps), tuple(sorted(missing)), reader)
+
+    def _choice(self, writer: Union, reader: Schema, path: str) -> Choice:
+        branches: list[Plan | Refusal] = []
+        for branch in writer.branches:
+            try:
+                branches.append(self.plan(branch, reader, path))
+            except _Mismatch as mismatch:
+                inner = mismatch.path.removeprefix(path).removeprefix(".")
+                where = f"its '{inner}': " if inner else ""
+                branches.append(Refusal(where + mismatch.reason))
+        if all(isinstance(branch, Refusal) for branch in branches):
+            raise _Mismatch(
+                path, f"{_called(reader)} is to be read, which no branch of the union written gives"
+            )
+        return Choice(tuple(branches), reader)
+
+    def _branch(self, writer: Schema, reader: Union, path: str) -> Branch:
+        refused: _Mismatch | None = None
+        for index in _candidates(writer, reader):
+            try:
+                return Branch(index, self.plan(writer, reader.branches[index], path), reader)
+            except _Mismatch as mismatch:
+                refused = refused or mismatch
+        if refused is not None:
+            raise refused
+        raise _Mismatch(path, f"{_called(writer)} was written, which the union to be read lacks")
 
 
 def _check_value(writer: Primitive | Fixed, reader: Primitive | Fixed, path: str) -> None:
@@ -189,22 +272,18 @@ def _check_value(writer: Primitive | Fixed, reader: Primitive | Fixed, path: str
         case Fixed(), Fixed():
             _check_names(writer, reader, path)
             if writer.size != reader.size:
-                raise _incompatible(
-                    path, f"'{reader.name}' was {writer.size} bytes, not {reader.size}"
-                )
+                raise _Mismatch(path, f"'{reader.name}' was {writer.size} bytes, not {reader.size}")
         case Primitive(kind=was), Primitive(kind=wanted) if (
             was is wanted or wanted in _PROMOTIONS.get(was, ())
         ):
             pass
         case _:
-            raise _incompatible(
-                path, f"{_called(writer)} was written, {_called(reader)} is to be read"
-            )
+            raise _Mismatch(path, f"{_called(writer)} was written, {_called(reader)} is to be read")
     was_meant, is_meant = meaning(writer), meaning(reader)
     if was_meant and is_meant and was_meant != is_meant:
-        raise _incompatible(path, f"{_shown(was_meant)} would be read as {_shown(is_meant)}")
+        raise _Mismatch(path, f"{_shown(was_meant)} would be read as {_shown(is_meant)}")
     if is_meant and is_meant.name == "decimal" and writer == Primitive(Kind.STRING):
-        raise _incompatible(path, "text would be read as a decimal's bytes")
+        raise _Mismatch(path, "text would be read as a decimal's bytes")
 
 
 def _symbol(writer: Enum, reader: Enum, path: str) -> Symbol:
@@ -212,63 +291,8 @@ def _symbol(writer: Enum, reader: Enum, path: str) -> Symbol:
     default = None if reader.default is None else known.get(reader.default)
     places = tuple(known.get(symbol, default) for symbol in writer.symbols)
     if writer.symbols and all(place is None for place in places):
-        raise _incompatible(path, f"enum '{reader.name}' has none of the symbols written")
+        raise _Mismatch(path, f"enum '{reader.name}' has none of the symbols written")
     return Symbol(writer, reader, places)
-
-
-def _members(writer: Record, reader: Record, path: str) -> Members:
-    written = {field.name for field in writer.fields}
-    by_name = {field.name: place for place, field in enumerate(reader.fields)}
-    by_alias = {
-        alias: place
-        for place, field in enumerate(reader.fields)
-        if field.name not in written
-        for alias in field.aliases
-    }
-    missing = set(range(len(reader.fields)))
-    steps = []
-    for field in writer.fields:
-        place = by_name.get(field.name, by_alias.get(field.name))
-        if place is None or place not in missing:
-            steps.append(Step(field.name, passed_over(field.type), None))
-        else:
-            missing.remove(place)
-            inner = _joined(path, field.name)
-            plan = _resolve(field.type, reader.fields[place].type, inner)
-            steps.append(Step(field.name, plan, place))
-    for place in sorted(missing):
-        if reader.fields[place].default is None:
-            raise _incompatible(
-                _joined(path, reader.fields[place].name),
-                "it was not written, and it has no default",
-            )
-    return Members(tuple(steps), tuple(sorted(missing)), reader)
-
-
-def _choice(writer: Union, reader: Schema, path: str) -> Choice:
-    branches: list[Plan | Refusal] = []
-    for branch in writer.branches:
-        try:
-            branches.append(_resolve(branch, reader, path))
-        except IncompatibleSchema as error:
-            branches.append(Refusal(str(error)))
-    if all(isinstance(branch, Refusal) for branch in branches):
-        raise _incompatible(
-            path, f"{_called(reader)} is to be read, which no branch of the union written gives"
-        )
-    return Choice(tuple(branches), reader)
-
-
-def _branch(writer: Schema, reader: Union, path: str) -> Branch:
-    refused: IncompatibleSchema | None = None
-    for index in _candidates(writer, reader):
-        try:
-            return Branch(index, _resolve(writer, reader.branches[index], path), reader)
-        except IncompatibleSchema as error:
-            refused = refused or error
-    if refused is not None:
-        raise refused
-    raise _incompatible(path, f"{_called(writer)} was written, which the union to be read lacks")
 
 
 def _candidates(writer: Schema, reader: Union) -> Iterator[int]:
@@ -291,7 +315,7 @@ def _candidates(writer: Schema, reader: Union) -> Iterator[int]:
 
 def _check_names(writer: Named, reader: Named, path: str) -> None:
     if not _has_same_name(writer, reader):
-        raise _incompatible(
+        raise _Mismatch(
             path,
             f"{_called(writer)} was written, {_called(reader)} is to be read, without an alias",
         )
@@ -302,11 +326,11 @@ def _is_called(reader: Schema, name: str) -> bool:
 
 
 def _has_same_name(writer: Named, reader: Schema) -> bool:
-    """By the last part of the name, as the specification compares names."""
+    """By the last part of the name, as the specification compares them, or by a full alias."""
     if not isinstance(reader, Fixed | Enum | Record):
         return False
-    short = writer.name.rpartition(".")[2]
-    return any(short == name.rpartition(".")[2] for name in (reader.name, *reader.aliases))
+    same = writer.name.rpartition(".")[2] == reader.name.rpartition(".")[2]
+    return same or writer.name in reader.aliases
 
 
 def _bare(schema: Schema) -> Schema:
@@ -352,11 +376,3 @@ def _shown(logical: Logical) -> str:
     if logical.name == "decimal":
         return f"decimal({logical.precision}, {logical.scale})"
     return logical.name
-
-
-def _incompatible(path: str, reason: str) -> IncompatibleSchema:
-    place = f"Field '{path}'" if path else "The schema"
-    return IncompatibleSchema(
-        f"{place} cannot be read with the reader's schema: {reason}. "
-        "Read it with the schema it was written with, or one that Avro can resolve to it."
-    )

@@ -55,7 +55,6 @@ _JAVA_TYPE_RESERVED: Final = frozenset(
     ("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases")
 )
 _TYPE_WORDS: Final = frozenset((*Kind, "record", "error", "enum", "array", "map", "fixed", "union"))
-_DEFAULT_STEPS: Final = 1_000_000
 _CRC_EMPTY: Final = 0xC15D213AA4D7A795
 
 
@@ -201,7 +200,6 @@ class _Normal:
 
     def __init__(self, schema: Schema) -> None:
         self._types = named_types(schema)
-        self._check = DefaultCheck(self._types.get, _DEFAULT_STEPS)
 
     def of(self, schema: Schema) -> Schema:
         match schema:
@@ -231,8 +229,9 @@ class _Normal:
         default = member.default
         if default is not None:
             value = json.loads(default)
-            if self._check.fits(member.type, value):
-                value = self._default(member.type, value)
+            check = DefaultCheck(self._types.get, 10_000 + 8 * len(default))
+            if check.fits(member.type, value):
+                value = self._default(member.type, value, check)
             default = _sorted_text(value)
         return replace(
             member,
@@ -245,7 +244,7 @@ class _Normal:
             ),
         )
 
-    def _default(self, schema: Schema, value: Json) -> Json:
+    def _default(self, schema: Schema, value: Json, check: DefaultCheck) -> Json:
         if isinstance(schema, Reference):
             schema = self._types.get(schema.name, schema)
         match schema, value:
@@ -254,17 +253,18 @@ class _Normal:
             case Primitive(kind=Kind.FLOAT), int() | float() if not isinstance(value, bool):
                 return float(str(np.float32(value)))  # the fewest digits that name this float
             case Array(items=inner), list():
-                return [self._default(inner, item) for item in value]
+                return [self._default(inner, item, check) for item in value]
             case Map(values=inner), dict():
-                return {name: self._default(inner, item) for name, item in value.items()}
+                return {name: self._default(inner, item, check) for name, item in value.items()}
             case Record(fields=fields), dict():
                 types = {member.name: member.type for member in fields}
                 return {
-                    name: self._default(types.get(name, NULL), item) for name, item in value.items()
+                    name: self._default(types.get(name, NULL), item, check)
+                    for name, item in value.items()
                 }
             case Union(branches=branches), _:
-                fitting = (branch for branch in branches if self._check.fits(branch, value))
-                return self._default(next(fitting, NULL), value)
+                fitting = (branch for branch in branches if check.fits(branch, value))
+                return self._default(next(fitting, NULL), value, check)
             case _:
                 return value
 

@@ -28,7 +28,6 @@ from duolog.avro.from_arrow import COMMENT, DEFAULT, ENUM, LOGICAL, UUID
 from duolog.avro.json_tree import json_text
 from duolog.avro.names import column_name
 from duolog.avro.schema import (
-    NULL,
     Array,
     Enum,
     Field,
@@ -99,7 +98,7 @@ def member_name(index: int) -> str:
 def _field(schema: Schema, name: str, path: str) -> pa.Field:
     if not isinstance(schema, Union):
         kind, metadata = _type(schema, path)
-        return pa.field(name, kind, schema == NULL or kind == pa.null(), metadata)
+        return pa.field(name, kind, kind == pa.null(), metadata)
     others = [branch for branch in schema.branches if not _is_null(branch)]
     may_be_null = len(others) < len(schema.branches)
     if len(others) == 1:

@@ -23,7 +23,7 @@
     │   ├── AckBeyondHead           acknowledged what was never written
     │   ├── IncompatibleSchema      breaks what the subject promises; names the field
     │   ├── StagedForOtherTopic     a part was staged for a topic that was dropped or grown
-    │   └── PortTaken               another program listens there
+    │   └── PortTaken               nothing can listen there now
     ├── OffsetOutOfRange          carries the earliest and the latest offset
     ├── WriterFault               what a writer sends does not continue what it sent
     │   ├── EpochTooOld
@@ -242,7 +242,7 @@ class StagedForOtherTopic(Conflict):
 
 
 class PortTaken(Conflict):
-    """Another program listens on the port."""
+    """Nothing can listen on the port: another program does, or it is not allowed."""
 
 
 class OffsetOutOfRange(DuologError):

@@ -1,8 +1,10 @@
-"""`--full` runs the long form of the drills too."""
+"""`--full` runs the long form of the drills too. Fixtures for all are in tests/support."""
 
 from __future__ import annotations
 
 import pytest
+
+pytest_plugins = ["tests.support.kafka"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

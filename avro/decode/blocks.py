@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from duolog.avro.decode.leaves import TextReader
 from duolog.avro.decode.page import Cursor, Suspect
-from duolog.avro.decode.reader import Extent, Reader, read_at
+from duolog.avro.decode.reader import SOME_BYTES, Extent, Reader, read_at
 from duolog.avro.decode.scan import MAX_EMPTY_ITEMS, Fault, Scan
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     Positions = npt.NDArray[np.int64]
 
-FEW_ROWS: Final = 32
+FEW_ROWS: Final = 24
 _LONGEST_VARINT: Final = 10
 _BYTES_WORTH_A_LOOK: Final = 8  # a byte for each item
 
@@ -34,7 +35,7 @@ class BlocksReader:
 
     type: pa.DataType
     item: Reader
-    extent: Extent = Extent(1)
+    extent: Extent = SOME_BYTES
 
     def read(self, cursor: Cursor) -> pa.Array:
         counts, starts = self._find(cursor)
@@ -170,6 +171,8 @@ class BlocksReader:
         if not extent.least or (extent.exactly is not None and not scan.is_strict):
             begin = scan.skip(count * (extent.exactly or 0))
             return begin + np.arange(count) * (extent.exactly or 0)
+        if isinstance(item, TextReader) and not scan.is_strict:
+            return _texts(scan, count)
         starts = []
         for index in range(count):
             starts.append(scan.at)
@@ -183,7 +186,28 @@ class BlocksReader:
 def _evenly(at: Positions, number: Positions, size: int) -> Positions:
     """Where items of one size begin."""
     ends = np.cumsum(number)
-    return np.repeat(at - (ends - number) * size, number) + np.arange(int(ends[-1])) * size
+    starts = np.repeat(at - (ends - number) * size, number)
+    starts += np.arange(int(ends[-1])) * size
+    return starts
+
+
+def _texts(scan: Scan, count: int) -> Positions:
+    """Where texts begin, most of which are short."""
+    content, at = scan.content, scan.at
+    starts = []
+    for _ in range(count):
+        starts.append(at)
+        length = content[at]
+        if length < 0x80 and not length & 1:
+            at += 1 + (length >> 1)
+            if at > scan.end:
+                raise Suspect
+        else:
+            scan.at = at
+            scan.skip(scan.length())
+            at = scan.at
+    scan.at = at
+    return np.array(starts, np.int64)
 
 
 def _varints(part: Cursor, number: Positions) -> Positions:

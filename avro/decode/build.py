@@ -48,7 +48,9 @@ def reader_of(plan: Plan, kind: pa.DataType) -> Reader:
             return _value_reader(plan, kind)
         case Symbol(writer=writer, reader=reader, places=places):
             known = np.array([-1 if place is None else place for place in places], np.int32)
-            return EnumReader(kind, writer.symbols, known, pa.array(reader.symbols, kind.value_type))
+            return EnumReader(
+                kind, writer.symbols, known, pa.array(reader.symbols, kind.value_type)
+            )
         case Items(items=items):
             return BlocksReader(kind, reader_of(items, kind.value_type))
         case Entries(values=values):
@@ -110,9 +112,7 @@ def _union_reader(
     else:
         places = {}
         full = [0]
-    members = (
-        tuple(field.type for field in kind) if len(full) > 1 else tuple(kind for _ in full)
-    )
+    members = tuple(field.type for field in kind) if len(full) > 1 else tuple(kind for _ in full)
     alternatives = []
     for branch in branches:
         if isinstance(branch, Refusal):
@@ -165,4 +165,3 @@ def _width(kind: pa.DataType) -> int:
 
 def _is_null(schema: Schema) -> bool:
     return isinstance(schema, Primitive) and schema.kind is Kind.NULL
-

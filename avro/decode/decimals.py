@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from duolog.avro.decode.columns import of_numbers
 from duolog.avro.decode.page import Cursor, Page, Suspect
-from duolog.avro.decode.reader import Extent
+from duolog.avro.decode.reader import SOME_BYTES, Extent
 from duolog.avro.decode.scan import Fault, Scan
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class DecimalReader:
 
     @property
     def extent(self) -> Extent:
-        return Extent(1) if self.size is None else Extent(self.size, self.size)
+        return SOME_BYTES if self.size is None else Extent(self.size, self.size)
 
     def read(self, cursor: Cursor) -> pa.Array:
         if self.size is None:
@@ -91,7 +91,7 @@ def _is_below(words: npt.NDArray[np.uint64], bound: int) -> npt.NDArray[np.bool_
     """Whether each number is less than the bound, compared from the highest word on."""
     count = words.shape[1]
     bounds = np.frombuffer(bound.to_bytes(_WORD * count, "little", signed=True), np.uint64)
-    below = words[:, 0] < bounds[0]
+    below: npt.NDArray[np.bool_] = words[:, 0] < bounds[0]
     for index in range(1, count):
         word, limit = words[:, index], bounds[index]
         if index == count - 1:

@@ -7,7 +7,7 @@ types of `to_arrow.py`; bytes that are not what the schema says are refused, nev
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -64,14 +64,11 @@ class BodyDecoder:
         for part in _parts(begin, end):
             first, last = begin[part.start], end[part.stop - 1]
             page = Page(content[first:last], empty_items)
-            begins, ends = begin[part] - first + BEFORE, end[part] - first + BEFORE
+            at, stop = begin[part] - first + BEFORE, end[part] - first + BEFORE
             try:
-                cursor = Cursor(page, begins)
-                parts.append(self._reader.read(cursor))
-                if (cursor.at != ends).any():
-                    raise Suspect
+                parts.append(self._read(page, at, stop))
             except Suspect:
-                self._refuse(page, begins, ends, rows[part], empty_items)
+                raise self._refusal(page, at, stop, rows[part], empty_items) from None
             empty_items = page.empty_items
         try:
             return spread(_joined(parts, self.type), rows, len(bodies))
@@ -81,24 +78,33 @@ class BodyDecoder:
                 "rows at a time."
             ) from error
 
-    def _refuse(
-        self, page: Page, begins: Positions, ends: Positions, rows: Positions, empty_items: int
-    ) -> NoReturn:
-        """Find the first bad row, and say what is wrong with it."""
-        for begin, end, row in zip(begins.tolist(), ends.tolist(), rows.tolist(), strict=True):
-            scan = Scan(page.content, begin, end, is_strict=True, empty_items=empty_items)
-            try:
-                self._reader.scan(scan)
-                if scan.at != end:
-                    raise Fault(f"{end - scan.at} bytes are left over")
-            except Fault as fault:
+    def _read(self, page: Page, begin: Positions, end: Positions) -> pa.Array:
+        cursor = Cursor(page, begin)
+        values = self._reader.read(cursor)
+        if (cursor.at != end).any():
+            raise Suspect
+        return values
+
+    def _refusal(
+        self, page: Page, begin: Positions, end: Positions, rows: Positions, empty_items: int
+    ) -> Undecodable:
+        """The first bad row, and what is wrong with it."""
+        for at, stop, row in zip(begin.tolist(), end.tolist(), rows.tolist(), strict=True):
+            scan = Scan(page.content, at, stop, is_strict=True, empty_items=empty_items)
+            fault = self._fault(scan)
+            if fault is not None:
                 field = f", field '{fault.place}'" if fault.path else ""
-                raise Undecodable(
-                    f"Row {row}{field}: {fault.reason}. These are not bytes of the schema that "
-                    "they are read with: find out which schema they were written with."
-                ) from None
+                return Undecodable(f"Row {row}{field}: {fault.reason}. {fault.way_out}")
             empty_items = scan.empty_items
-        raise Undecodable(f"One of the rows {rows[0]} to {rows[-1]} is not what its schema says.")
+        return Undecodable(f"One of the rows {rows[0]} to {rows[-1]} is not what its schema says.")
+
+    def _fault(self, scan: Scan) -> Fault | None:
+        try:
+            self._reader.scan(scan)
+        except Fault as fault:
+            return fault
+        left = scan.end - scan.at
+        return Fault(f"{left} bytes are left over") if left else None
 
 
 def _memory(bodies: pa.BinaryArray) -> tuple[Positions, npt.NDArray[np.uint8]]:

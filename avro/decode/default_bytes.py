@@ -11,7 +11,18 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from duolog.avro.defaults import DefaultCheck
-from duolog.avro.schema import Array, Enum, Field, Fixed, Kind, Map, Primitive, Record, Schema, Union
+from duolog.avro.schema import (
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Kind,
+    Map,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+)
 from duolog.avro.varint import varint
 from duolog.errors import InvalidSchema
 

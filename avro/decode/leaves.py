@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from duolog.avro.decode.columns import bitmap, of_numbers
 from duolog.avro.decode.page import BEFORE, Cursor, Suspect
-from duolog.avro.decode.reader import ROWS_AT_ONCE, VARINT, Extent
-from duolog.avro.decode.scan import Fault, Scan
+from duolog.avro.decode.reader import NO_BYTES, ONE_BYTE, ROWS_AT_ONCE, SOME_BYTES, VARINT, Extent
+from duolog.avro.decode.scan import WRONG_READER, Fault, Scan
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -22,7 +22,7 @@ class NullReader:
     """No bytes at all."""
 
     type: pa.DataType
-    extent: Extent = Extent(0, 0)
+    extent: Extent = NO_BYTES
 
     def read(self, cursor: Cursor) -> pa.Array:
         return pa.nulls(len(cursor), self.type)
@@ -39,7 +39,7 @@ class BooleanReader:
     """One byte, 0 or 1."""
 
     type: pa.DataType
-    extent: Extent = Extent(1, 1)
+    extent: Extent = ONE_BYTE
 
     def read(self, cursor: Cursor) -> pa.Array:
         flags = cursor.bytes()
@@ -138,7 +138,7 @@ class EnumReader:
         if not 0 <= written < len(self.places):
             raise Fault(f"it is symbol {written} of an enum that has {len(self.places)}")
         if self.places[written] < 0:
-            raise Fault(f"the reader's enum has neither '{self.symbols[written]}' nor a default")
+            raise Fault(f"it is the symbol '{self.symbols[written]}'", WRONG_READER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class TextReader:
 
     type: pa.DataType
     is_text: bool  # for the writer or for the reader: the bytes have to be UTF-8
-    extent: Extent = Extent(1)
+    extent: Extent = SOME_BYTES
 
     def read(self, cursor: Cursor) -> pa.Array:
         begin, end = cursor.spans()
@@ -174,7 +174,9 @@ class TextReader:
             try:
                 content.decode()
             except UnicodeDecodeError as error:
-                raise Fault(f"its text is not UTF-8: {error.reason} at byte {error.start}") from None
+                raise Fault(
+                    f"its text is not UTF-8: {error.reason} at byte {error.start}"
+                ) from None
 
 
 _SECONDS: Final = pa.array(np.arange(0, 4 * ROWS_AT_ONCE, 2, dtype=np.int32))

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from duolog.avro.decode.columns import bitmap, merged, of_children
 from duolog.avro.decode.page import Cursor, Suspect
-from duolog.avro.decode.reader import Extent, Reader
-from duolog.avro.decode.scan import Fault, Scan
+from duolog.avro.decode.reader import SOME_BYTES, Extent, Reader
+from duolog.avro.decode.scan import WRONG_READER, Fault, Scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,11 +94,11 @@ class UnionReader:
 
     @cached_property
     def extent(self) -> Extent:
-        readers = [branch.reader for branch in self.branches if branch.reader is not None]
-        least = min((reader.extent.least for reader in readers), default=0)
+        extents = [branch.reader.extent for branch in self.branches if branch.reader is not None]
         if not self.is_tagged:
-            return self.branches[0].reader.extent if self.branches[0].reader else Extent(0)
-        return Extent.following((Extent(1), Extent(least)))
+            return extents[0]
+        least = min(extent.least for extent in extents)
+        return Extent.following((SOME_BYTES, Extent(least)))
 
     def read(self, cursor: Cursor) -> pa.Array:
         rows = len(cursor)
@@ -131,17 +131,14 @@ class UnionReader:
             raise Fault(f"it is branch {written} of a union that has {len(self.branches)}")
         branch = self.branches[written]
         if branch.reader is None:
-            raise Fault(f"branch {written} of its union was written. {branch.reason}")
+            raise Fault(f"it is branch {written} of its union: {branch.reason}", WRONG_READER)
         branch.reader.scan(scan)
 
     def _parts(
         self, cursor: Cursor
     ) -> Iterator[tuple[Alternative, Reader, npt.NDArray[np.int64], Cursor]]:
         """The rows of each branch that occurs. When all are read, the cursor is behind them."""
-        if not self.is_tagged:
-            written = np.zeros(len(cursor), np.int64)
-        else:
-            written = cursor.longs()
+        written = cursor.longs() if self.is_tagged else np.zeros(len(cursor), np.int64)
         lowest, highest = int(written.min()), int(written.max())
         if lowest < 0 or highest >= len(self.branches):
             raise Suspect

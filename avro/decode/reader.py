@@ -40,6 +40,9 @@ class Extent:
         return cls(least, sum(exact) if len(exact) == len(parts) else None)
 
 
+NO_BYTES: Final = Extent(0, 0)
+ONE_BYTE: Final = Extent(1, 1)
+SOME_BYTES: Final = Extent(1)
 VARINT: Final = Extent(1, is_varint=True)
 
 

@@ -15,11 +15,19 @@ MAX_EMPTY_ITEMS: Final = 1 << 20
 """Of arrays in one batch whose items take no bytes: their number says nothing of the length."""
 
 
-class Fault(Suspect):
-    """What is wrong with a body, and the path of the field, outermost first."""
+_WRONG_SCHEMA: Final = (
+    "These are not bytes of the schema that they are read with: find out which schema they were "
+    "written with."
+)
+WRONG_READER: Final = "The reader's schema has no place for it: read it with the writer's."
 
-    def __init__(self, reason: str) -> None:
+
+class Fault(Suspect):
+    """What is wrong with a body, what to do, and the field's path, outermost first."""
+
+    def __init__(self, reason: str, way_out: str = _WRONG_SCHEMA) -> None:
         self.reason = reason
+        self.way_out = way_out
         self.path: list[str] = []
         super().__init__(reason)
 

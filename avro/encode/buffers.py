@@ -49,9 +49,7 @@ def numbers(values: pa.Array, kind: Any) -> npt.NDArray[Any]:
     kind = np.dtype(kind)
     if not len(values):
         return np.empty(0, kind)
-    return np.frombuffer(
-        values.buffers()[1], kind, len(values), values.offset * kind.itemsize
-    )
+    return np.frombuffer(values.buffers()[1], kind, len(values), values.offset * kind.itemsize)
 
 
 def index_numbers(values: pa.DictionaryArray) -> npt.NDArray[np.int64]:
@@ -79,9 +77,7 @@ def fixed_bytes(values: pa.Array, size: int) -> npt.NDArray[np.uint8]:
     """The bytes of a column of so many bytes a row, by row."""
     if not len(values):
         return np.empty((0, size), np.uint8)
-    content = np.frombuffer(
-        values.buffers()[1], np.uint8, len(values) * size, values.offset * size
-    )
+    content = np.frombuffer(values.buffers()[1], np.uint8, len(values) * size, values.offset * size)
     return content.reshape(len(values), size)
 
 

@@ -44,7 +44,9 @@ class ByValue:
 
     def pieces(self, values: pa.Array, present: Presence | None) -> list[Piece]:
         write, schema = _writer(self.union, self.path)
-        values = plain(values.dictionary_decode() if pa.types.is_dictionary(values.type) else values)
+        values = plain(
+            values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+        )
         if is_string(values.type):
             row = first_not_utf8(values, present)
             if row is not None:

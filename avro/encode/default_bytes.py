@@ -88,7 +88,7 @@ def _primitive(kind: Kind, value: Json) -> bytes:
     match kind, value:
         case Kind.BOOLEAN, bool():
             return bytes([value])
-        case (Kind.INT | Kind.LONG), int():
+        case ((Kind.INT | Kind.LONG), int()):
             return varint(value)
         case Kind.FLOAT, (int() | float() | str()):
             return struct.pack("<f", float(value))

@@ -80,8 +80,10 @@ def words_where(
     if present is None:
         return Words(values, sizes, largest)
     mask = present.mask
-    kept = mask.view(np.uint64) & np.uint64(values) if isinstance(values, int) else values & (
-        mask.view(np.uint64)
+    kept = (
+        mask.view(np.uint64) & np.uint64(values)
+        if isinstance(values, int)
+        else values & (mask.view(np.uint64))
     )
     return Words(kept, mask & sizes, largest)
 

@@ -83,9 +83,7 @@ class _Plan:
             raise InvalidSchema(f"The schema refers to '{schema.name}', which is not in it.")
         return self.named[schema.name]
 
-    def record(
-        self, columns: Iterable[pa.Field], record: Record, path: str, depth: int
-    ) -> Node:
+    def record(self, columns: Iterable[pa.Field], record: Record, path: str, depth: int) -> Node:
         places: dict[str, tuple[int, pa.Field]] = {}
         for place, column in enumerate(columns):
             name = avro_name(column.name)

@@ -124,4 +124,3 @@ def _numbers(branches: npt.NDArray[np.int64], present: Presence | None) -> list[
     if int(branches.max()) < _ONE_BYTE:
         return [words_where(present, (branches << 1).view(np.uint64), 1, 1)]
     return varints_where(present, branches)
-

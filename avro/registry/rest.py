@@ -9,14 +9,13 @@ Below `/contexts/{context}` all of it is there once more, for the subjects of th
 from __future__ import annotations
 
 from importlib.metadata import version as installed_version
-from typing import Final
+from typing import Any, Final
 
 from fastapi import APIRouter
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Match
+from starlette.types import Receive, Scope, Send
 
-from duolog.avro.registry.rest_http import RegistryRoute, http_refusal
+from duolog.avro.registry.rest_http import RegistryRoute, encoded_path, http_refusal
 from duolog.avro.registry.rest_schemas import SchemaRoutes
 from duolog.avro.registry.rest_settings import MetadataRoutes, SettingsRoutes
 from duolog.avro.registry.rest_subjects import SubjectRoutes
@@ -24,7 +23,7 @@ from duolog.avro.registry.service import RegistryService
 
 MAX_BODY_BYTES: Final = 1 << 20
 
-_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
+_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE")
 
 
 def registry_router(
@@ -46,19 +45,29 @@ def registry_router(
     router.include_router(inner)
     schemas.add_contexts_to(router)
     router.include_router(inner, prefix="/contexts/{context}", include_in_schema=False)
-    _add_rest(router)
+    unknown: Any = _Unknown(router)  # an ASGI application, which routes may be
+    router.add_route("/{rest:path}", unknown, include_in_schema=False)
     return router
 
 
-def _add_rest(router: APIRouter) -> None:
-    """All other paths below the prefix."""
-    known = list(router.routes)
+class _Unknown:
+    """Answers for all other paths below the prefix, and for other methods of those known."""
 
-    async def refuse(request: Request, rest: str) -> Response:
-        scope = {**request.scope, "path": f"/{rest}", "raw_path": None, "root_path": ""}
-        for route in known:
-            if route.matches(scope)[0] is not Match.NONE:
-                return http_refusal(405)
-        return http_refusal(404)
+    def __init__(self, router: APIRouter) -> None:
+        self._known = list(router.routes)
 
-    router.add_api_route("/{rest:path}", refuse, methods=list(_METHODS), include_in_schema=False)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        prefix_characters = len(scope["path"]) - len(scope["path_params"]["rest"])
+        path = f"/{encoded_path(scope)[prefix_characters:]}"
+        asked = {**scope, "raw_path": path.encode(), "root_path": "", "path_params": {}}
+        allowed = [
+            method
+            for method in _METHODS
+            if any(
+                route.matches({**asked, "method": method})[0] is Match.FULL for route in self._known
+            )
+        ]
+        answer = http_refusal(405 if allowed else 404)
+        if allowed:
+            answer.headers["allow"] = ", ".join(allowed)
+        await answer(scope, receive, send)

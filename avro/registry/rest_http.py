@@ -98,9 +98,9 @@ class RegistryRoute(APIRoute):
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["type"] != "http":
             return Match.NONE, {}
-        path = _encoded_path(scope)
+        path = encoded_path(scope)
         for spelling in dict.fromkeys((path, path.rstrip("/"), f"{path}/")):
-            match, child = super().matches({**scope, "path": spelling})
+            match, child = super().matches({**scope, "method": _method(scope), "path": spelling})
             if match is not Match.NONE:
                 outer = scope.get("path_params", {})
                 child["path_params"] = {
@@ -111,12 +111,7 @@ class RegistryRoute(APIRoute):
         return Match.NONE, {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self.methods and scope["method"] not in self.methods:
-            answer = http_refusal(405)
-            answer.headers["allow"] = ", ".join(sorted(self.methods))
-            await answer(scope, receive, send)
-            return
-        await super().handle(scope, receive, send)
+        await super().handle({**scope, "method": _method(scope)}, receive, send)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()
@@ -166,7 +161,14 @@ class RegistryRoute(APIRoute):
         )
 
 
-def _encoded_path(scope: Scope) -> str:
+def _method(scope: Scope) -> str:
+    """HEAD is GET; that the body is left out is the server's work."""
+    method: str = scope["method"]
+    return "GET" if method == "HEAD" else method
+
+
+def encoded_path(scope: Scope) -> str:
+    """The path as it was sent."""
     raw = scope.get("raw_path")
     if raw is None:
         return quote(scope["path"])

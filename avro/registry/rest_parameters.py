@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, TypeVar
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Body, Path, Query
 from pydantic import BeforeValidator
 from starlette.requests import Request
 
 from duolog.avro.registry import refusals
 from duolog.avro.registry.contexts import within
+from duolog.avro.registry.rest_http import MEDIA_TYPE, Answer
 from duolog.avro.registry.rest_models import ErrorBody, Number
 from duolog.avro.registry.service import Listed
 
@@ -65,6 +66,7 @@ Offset = Annotated[Number, BeforeValidator(_integer), Query(description="How man
 Limit = Annotated[
     Number, BeforeValidator(_integer), Query(description="How many at most; -1 for all.")
 ]
+JSON_BODY: Final = Body(media_type=MEDIA_TYPE)
 VersionNumber = Annotated[str, Path(description="1 or more, or `latest`, or -1 for the same.")]
 
 
@@ -127,6 +129,7 @@ def add_route(
         endpoint,
         methods=[method],
         response_model=model,
+        response_class=Answer,
         status_code=status,
         responses=responses,
         operation_id=endpoint.__name__,

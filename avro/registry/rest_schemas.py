@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query
@@ -45,7 +45,7 @@ class SchemaRoutes:
         add_route(router, "GET", "/schemas", self.list_schemas, list[SchemaAnswer])
         add_route(router, "GET", "/schemas/types", self.list_schema_types, list[str])
         add_route(router, "GET", one, self.get_schema, SchemaAnswer, 40403)
-        add_route(router, "GET", f"{one}/schema", self.get_schema_text, None, 40403)
+        add_route(router, "GET", f"{one}/schema", self.get_schema_text, Any, 40403)
         add_route(router, "GET", f"{one}/subjects", self.list_subjects_of_id, list[str], 40403)
         add_route(
             router, "GET", f"{one}/versions", self.list_versions_of_id, list[SubjectVersion], 40403
@@ -90,7 +90,9 @@ class SchemaRoutes:
         found = self._by_id(request, schema_id, subject)
         written = content_json(found, formatted(self._service, found, format))
         if subject is not None:
-            written = {"subject": found.subject, "version": found.version, **written}
+            # Confluent leaves the id out, and its Python client misses it.
+            place = {"subject": found.subject, "version": found.version, "id": schema_id}
+            written = {**place, **written}
         if fetch_max_id:
             written["maxId"] = self._service.largest_id(found.context)
         return Answer(with_qualified(written, found, reference_format))

@@ -19,7 +19,7 @@ from duolog.avro.registry.rest_models import (
     ModeAnswer,
     ModeBody,
 )
-from duolog.avro.registry.rest_parameters import Flag, add_route, scoped
+from duolog.avro.registry.rest_parameters import JSON_BODY, Flag, add_route, scoped
 from duolog.avro.registry.service import RegistryService
 from duolog.avro.registry.settings import GLOBAL
 from duolog.avro.registry.wire_names import Json, config_json
@@ -96,10 +96,14 @@ class SettingsRoutes:
             return Answer(config_json(self._settings.config_in_scope(name)))
         return Answer(config_json(self._settings.config(name)))
 
-    def set_global_config(self, request: Request, body: ConfigBody) -> Response:
+    def set_global_config(
+        self, request: Request, body: Annotated[ConfigBody, JSON_BODY]
+    ) -> Response:
         return self.set_subject_config(request, GLOBAL, body)
 
-    def set_subject_config(self, request: Request, subject: str, body: ConfigBody) -> Response:
+    def set_subject_config(
+        self, request: Request, subject: str, body: Annotated[ConfigBody, JSON_BODY]
+    ) -> Response:
         config = self._settings.update_config(scoped(request, subject), body.changes())
         return Answer(_echo(config))
 
@@ -122,11 +126,17 @@ class SettingsRoutes:
             return Answer({"mode": self._settings.mode_in_scope(name).value})
         return Answer({"mode": self._settings.mode(name).value})
 
-    def set_global_mode(self, request: Request, body: ModeBody, force: Flag = False) -> Response:
+    def set_global_mode(
+        self, request: Request, body: Annotated[ModeBody, JSON_BODY], force: Flag = False
+    ) -> Response:
         return self.set_subject_mode(request, GLOBAL, body, force)
 
     def set_subject_mode(
-        self, request: Request, subject: str, body: ModeBody, force: Flag = False
+        self,
+        request: Request,
+        subject: str,
+        body: Annotated[ModeBody, JSON_BODY],
+        force: Flag = False,
     ) -> Response:
         name = scoped(request, subject)
         self._settings.set_mode(name, _mode(name, body.mode), force=force)
@@ -181,7 +191,7 @@ class MetadataRoutes:
     def get_root(self) -> Response:
         return Answer({})
 
-    def post_root(self, body: dict[str, Any]) -> Response:  # noqa: ARG002 - it is only read
+    def post_root(self, body: Annotated[dict[str, Any], JSON_BODY]) -> Response:  # noqa: ARG002 - it is only read
         return Answer({})
 
     def get_cluster_id(self) -> Response:

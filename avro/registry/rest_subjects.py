@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
@@ -20,6 +20,7 @@ from duolog.avro.registry.rest_models import (
     version_json,
 )
 from duolog.avro.registry.rest_parameters import (
+    JSON_BODY,
     Deleted,
     Flag,
     Format,
@@ -67,7 +68,7 @@ class SubjectRoutes:
             *(40401, 40402, 40406, 40407, 42202, 42205, 42206, 50001),
         )
         add_route(
-            router, "GET", f"{version}/schema", self.get_version_text, None, 40401, 40402, 42202
+            router, "GET", f"{version}/schema", self.get_version_text, Any, 40401, 40402, 42202
         )
         add_route(
             router,
@@ -156,7 +157,7 @@ class SubjectRoutes:
         self,
         request: Request,
         subject: str,
-        body: SchemaBody,
+        body: Annotated[SchemaBody, JSON_BODY],
         normalize: Flag = False,
         format: Format = "",  # noqa: A002 - a name of the API
         force: Flag = False,
@@ -171,7 +172,7 @@ class SubjectRoutes:
         self,
         request: Request,
         subject: str,
-        body: SchemaBody,
+        body: Annotated[SchemaBody, JSON_BODY],
         normalize: Flag = False,
         format: Format = "",  # noqa: A002
         deleted: Deleted = False,
@@ -247,7 +248,7 @@ class SubjectRoutes:
         self,
         request: Request,
         subject: str,
-        body: SchemaBody,
+        body: Annotated[SchemaBody, JSON_BODY],
         normalize: Flag = False,
         verbose: Flag = False,
     ) -> Response:
@@ -258,7 +259,7 @@ class SubjectRoutes:
         request: Request,
         subject: str,
         version: VersionNumber,
-        body: SchemaBody,
+        body: Annotated[SchemaBody, JSON_BODY],
         normalize: Flag = False,
         verbose: Flag = False,
     ) -> Response:

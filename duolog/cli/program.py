@@ -16,6 +16,7 @@ from duolog.cli import (
     demo,
     doctor,
     groups,
+    kafka,
     publish,
     registry,
     sources,
@@ -114,5 +115,6 @@ app.command(name="produce", hidden=True)(publish.publish)
 app.command()(consume.consume)
 app.command()(acknowledge.ack)
 app.command()(registry.registry)
+app.command()(kafka.kafka)
 app.command()(demo.demo)
 app.command()(doctor.doctor)

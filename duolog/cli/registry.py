@@ -50,8 +50,8 @@ def registry(
         if importlib.util.find_spec(library) is None:
             raise InvalidSetting(f"The registry needs {library}: pip install 'duolog[registry]'.")
     from duolog.avro.embedded import open_log, registry_of
+    from duolog.avro.registry.app import registry_app
     from duolog.avro.registry.guard import TokenGuard
-    from duolog.avro.registry.rest import registry_app
 
     tokens = _tokens(token_file)
     if not tokens and not _is_loopback(host):
@@ -64,8 +64,8 @@ def registry(
     with (
         _listening(host, port) as listener,
         open_log(path, options=settings.log_options()) as opened,
+        _server(TokenGuard(registry_app(registry_of(opened)), tokens)) as server,
     ):
-        application = TokenGuard(registry_app(registry_of(opened)), tokens)
         address = "http://{}:{}".format(
             f"[{host}]" if ":" in host else host, listener.getsockname()[1]
         )
@@ -74,36 +74,41 @@ def registry(
         else:
             output.note(f"Schema registry of {opened.folder} on {address}. Ctrl-C ends it.")
         output.flush()
-        _serve(application, listener)
+        server.run(sockets=[listener])
 
 
-def _serve(application: Any, listener: socket.socket) -> None:
-    """Until a signal says to stop; requests under way are answered first."""
+@contextmanager
+def _server(application: Any) -> Iterator[Any]:
+    """A server that SIGINT and SIGTERM end once requests under way are answered.
+
+    From here on, not only while it runs; and uvicorn's own way, to raise the signal again when it
+    has stopped, would end the program before the log is closed.
+    """
     import uvicorn
 
     class Server(uvicorn.Server):
-        """Ends quietly: uvicorn itself raises the signal again, before the log is closed."""
-
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
-            before = {
-                number: signal.signal(number, self.handle_exit)
-                for number in (signal.SIGINT, signal.SIGTERM)
-            }
-            try:
-                yield
-            finally:
-                for number, handler in before.items():
-                    signal.signal(number, handler)
+            yield
 
-    config = uvicorn.Config(
-        application,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
+    server = Server(
+        uvicorn.Config(
+            application,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+        )
     )
-    Server(config).run(sockets=[listener])
+    before = {
+        number: signal.signal(number, server.handle_exit)
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield server
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _listening(host: str, port: int) -> socket.socket:

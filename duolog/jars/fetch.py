@@ -23,9 +23,7 @@ def fetch_jars(
     return fetch([wanted], cache_folder() / "jars" / organisation / module / kept, progress)
 
 
-def fetch(
-    modules: Sequence[Module], folder: Path, progress: Progress | None = None
-) -> list[Path]:
+def fetch(modules: Sequence[Module], folder: Path, progress: Progress | None = None) -> list[Path]:
     """The jars of several libraries that go together, kept in a folder of their own."""
 
     def fill(unfinished: Path) -> None:

@@ -9,16 +9,17 @@ import select
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from duolog.errors import DownloadFailed, PySparkNotFound
-from duolog.jars.cache import CACHE_VARIABLE, cache_folder
+from duolog.jars.cache import cache_folder
 from duolog.jars.java import find_java
-from duolog.jars.mirrors import java_options, settings_file
+from duolog.jars.mirrors import SETTINGS_VARIABLE, URL_VARIABLE, java_options, settings_file
 from duolog.jars.module import Module, Progress
 
 _SILENCE_SECONDS = 120  # beyond the time-outs of the generated settings
 _LAST_LINES = 12
+_FRAMES = r"[-|.]|:: [a-z]+ |:: +UNRES|:: USE|:{3}|====|https?:|confs:|at "
 _RETRIEVED = "jars/[artifact]-[revision](-[classifier]).[ext]"
 
 
@@ -43,9 +44,8 @@ def run_ivy(modules: Sequence[Module], folder: Path, progress: Progress | None) 
     said: list[str] = []
     count = _Count(title)
     with process:
-        assert process.stdout is not None
         try:
-            for line in _lines(process.stdout, title):
+            for line in _lines(cast("IO[bytes]", process.stdout), title):
                 said.append(line)
                 if count.takes(line) and progress is not None:
                     progress(str(count))
@@ -100,16 +100,17 @@ def _lines(told: IO[bytes], title: str) -> Iterator[str]:
 
 
 def _end_of(lines: Sequence[str]) -> str:
-    worth = [line.strip() for line in lines if line.strip(" \t:|-.")]
-    telling = [line for line in worth if not line.startswith((":: USE VERBOSE", "http"))]
+    """What Ivy last said, without its frames and headings."""
+    said = [line.strip() for line in lines]
+    telling = [line for line in said if line and not re.match(_FRAMES, line)]
     return "\n".join(f"  {line}" for line in telling[-_LAST_LINES:])
 
 
 def _advice() -> str:
     return (
-        "Look whether the repository can be reached from here; if not, name a mirror with "
-        "DUOLOG_MAVEN_URL or DUOLOG_IVY_SETTINGS, or a proxy with HTTPS_PROXY, or copy "
-        f"{cache_folder()} (or what {CACHE_VARIABLE} names) from a machine that has the jars."
+        "Look whether the repository can be reached from here and has it. A mirror is named by "
+        f"{URL_VARIABLE} or {SETTINGS_VARIABLE}, a proxy by HTTPS_PROXY; or copy {cache_folder()} "
+        "from a machine that has the jars."
     )
 
 

@@ -59,7 +59,9 @@ def ivy_settings(url: str) -> str:
 def java_options() -> str:
     """What Java has to know about proxies, as a file of arguments."""
     options = proxy_options(getproxies())
-    return "".join('"{}"\n'.format(each.replace("\\", r"\\").replace('"', r"\"")) for each in options)
+    return "".join(
+        '"{}"\n'.format(each.replace("\\", r"\\").replace('"', r"\"")) for each in options
+    )
 
 
 def proxy_options(proxies: Mapping[str, str]) -> list[str]:

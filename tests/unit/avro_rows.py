@@ -18,7 +18,6 @@ from typing import Any
 import fastavro
 import numpy as np
 import pyarrow as pa
-from hypothesis import strategies as st
 
 from duolog.avro.names import avro_name
 from duolog.avro.schema import (
@@ -69,49 +68,45 @@ MARKED = [
 ]
 DICTIONARIES = [
     pa.dictionary(pa.int32(), pa.string()),
-    pa.dictionary(pa.uint8(), pa.int64()),
+    pa.dictionary(pa.uint16(), pa.int64()),
     pa.dictionary(pa.int16(), pa.decimal128(20, 3)),
     pa.dictionary(pa.int64(), pa.binary()),
 ]
 
-LEAVES = st.sampled_from([pa.field("", kind) for kind in (*PLAIN_KINDS, *DICTIONARIES)] + MARKED)
-NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5) | st.sampled_from(
-    ["id", "a b", "2nd", "größe", "_x0020_", "_x", "select", "a.b", "é" * 3]
-)
+LEAVES = [*(pa.field("", kind) for kind in (*PLAIN_KINDS, *DICTIONARIES)), *MARKED]
+KEYS = (pa.string(), pa.large_string(), pa.int32(), pa.date32(), pa.binary())
+LISTS = (pa.list_, pa.large_list, pa.list_view, pa.large_list_view)
+NAMES = ("id", "a b", "2nd", "größe", "_x0020_", "_x", "select", "a.b", "𝄞", "\0", "Ab", "_")
 
 
-def columns(
-    depth: int = 4, leaves: st.SearchStrategy[pa.Field] = LEAVES
-) -> st.SearchStrategy[pa.Schema]:
-    """Schemas with columns of every type, nested so deep, nullable or not."""
-    fields = leaves
-    for _ in range(depth - 1):
-        fields = leaves | _nested(fields)
-    return _struct(fields).map(pa.schema)
+def columns_from(random: Random, depth: int = 4) -> pa.Schema:
+    """Columns of any type, nested at most so deep, nullable or not."""
+    return pa.schema(_fields(random, depth))
 
 
-def _struct(fields: st.SearchStrategy[pa.Field]) -> st.SearchStrategy[list[pa.Field]]:
-    named = st.tuples(NAMES, fields, st.booleans()).map(lambda parts: _field(*parts))
-    return st.lists(named, min_size=1, max_size=5, unique_by=lambda field: field.name)
+def _fields(random: Random, depth: int) -> list[pa.Field]:
+    names = random.sample(NAMES, random.randint(1, 5))
+    return [_field(name, random, depth) for name in names]
 
 
-def _field(name: str, like: pa.Field, nullable: bool) -> pa.Field:
-    return pa.field(name, like.type, nullable or pa.types.is_null(like.type), like.metadata)
+def _field(name: str, random: Random, depth: int) -> pa.Field:
+    like = random.choice(LEAVES)
+    if depth > 1 and random.random() < 0.5:
+        like = pa.field("", _nested(random, depth - 1))
+    nullable = random.random() < 0.5 or pa.types.is_null(like.type)
+    return pa.field(name, like.type, nullable, like.metadata)
 
 
-def _nested(fields: st.SearchStrategy[pa.Field]) -> st.SearchStrategy[pa.Field]:
-    item = st.tuples(fields, st.booleans()).map(lambda parts: _field("item", *parts))
-    key = st.sampled_from([pa.string(), pa.large_string(), pa.int32(), pa.date32(), pa.binary()])
-    kinds = st.one_of(
-        item.map(pa.list_),
-        item.map(pa.large_list),
-        st.tuples(item, st.integers(0, 3)).map(lambda parts: pa.list_(*parts)),
-        item.map(pa.list_view),
-        item.map(pa.large_list_view),
-        st.tuples(key, item).map(lambda parts: pa.map_(*parts)),
-        _struct(fields).map(pa.struct),
-    )
-    return kinds.map(lambda kind: pa.field("", kind))
+def _nested(random: Random, depth: int) -> pa.DataType:
+    choice = random.randrange(4)
+    if choice == 0:
+        return pa.struct(_fields(random, depth))
+    item = _field("item", random, depth)
+    if choice == 1:
+        return pa.map_(random.choice(KEYS), item)
+    if choice == 2:
+        return pa.list_(item, random.randint(0, 3))
+    return random.choice(LISTS)(item)
 
 
 # Values
@@ -153,7 +148,9 @@ def value_of(field: pa.Field, random: Random) -> Any:
         return random.randrange(86_400 * 10 ** UNITS[kind.unit])
     if types.is_timestamp(kind):
         number = integer(random, 64, signed=True)
-        return number // 1000 if kind.unit == "s" else number
+        return int(number / 1000) if kind.unit == "s" and abs(number) < 2**52 else (
+            number >> 10 if kind.unit == "s" else number
+        )
     if types.is_struct(kind):
         return {child.name: values_of(child, 1, random)[0] for child in kind}
     if types.is_map(kind):
@@ -240,7 +237,12 @@ def _array(values: list[Any], field: pa.Field, random: Random) -> pa.Array:
         return pa.array(values, kind)
     if any(
         check(kind)
-        for check in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+        for check in (
+            types.is_string,
+            types.is_large_string,
+            types.is_binary,
+            types.is_large_binary,
+        )
     ):
         parts = [part.encode() if isinstance(part, str) else part for part in filled]
         wide = types.is_large_string(kind) or types.is_large_binary(kind)
@@ -257,9 +259,7 @@ def _anything(field: pa.Field, random: Random) -> Any:
     if types.is_null(kind):
         return None
     if types.is_struct(kind):
-        return {
-            child.name: random.choice((None, _anything(child, random))) for child in kind
-        }
+        return {child.name: random.choice((None, _anything(child, random))) for child in kind}
     if types.is_decimal(kind):
         return int.from_bytes(random.randbytes(kind.byte_width), "little", signed=True)
     if types.is_temporal(kind):
@@ -376,9 +376,7 @@ class Reference_:
     def _record(self, value: Any, kind: pa.DataType, members: Any) -> dict[str, Any]:
         named = {avro_name(child.name): child for child in kind}
         return {
-            member.name: self.datum(
-                value[named[member.name].name], named[member.name], member.type
-            )
+            member.name: self.datum(value[named[member.name].name], named[member.name], member.type)
             for member in members
             if member.name in named
         }

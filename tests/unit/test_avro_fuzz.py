@@ -32,7 +32,9 @@ STRICTER = (
     "it is symbol -",
     "its length is given as -",  # to Python, all that is left
 )
-REASON = re.compile(r"Row (\d+)(, field '[^']+')?: (.+?)\. These are not bytes", re.DOTALL)
+REASON = re.compile(
+    r"Row (\d+)(, field '[^']+')?: (.+?)\. (These are not bytes|The reader)", re.DOTALL
+)
 
 
 def reading_of(reference: Reference, body: bytes) -> tuple[str, Any]:

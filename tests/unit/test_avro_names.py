@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from duolog.avro.names import avro_name, column_name, is_avro_name
+from duolog.avro.names import avro_name, column_name, full_name, is_avro_name, type_name
 from duolog.errors import InvalidRows, InvalidSchema
 
 _UNICODE = st.characters(exclude_categories=["Cs"])
@@ -80,3 +80,29 @@ def test_a_column_that_cannot_be_named_is_refused(column: str) -> None:
 def test_what_is_no_avro_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidSchema, match="is no Avro name"):
         column_name(name)
+
+
+@pytest.mark.parametrize(
+    ("table", "full"),
+    [
+        ("orders", "orders"),
+        ("shop.orders", "shop.orders"),
+        ("my-shop.2024.order lines", "my_x002D_shop._x0032_024.order_x0020_lines"),
+        ("shop.string", "shop._x0073_tring"),
+        ("int.orders", "int.orders"),
+    ],
+)
+def test_any_table_names_a_record(table: str, full: str) -> None:
+    assert full_name(table) == full
+
+
+@given(_COLUMNS | st.sampled_from(["int", "string", "_x0069_nt"]))
+def test_two_columns_never_share_a_types_name(column: str) -> None:
+    assert is_avro_name(type_name(column))
+    assert (type_name(column) == type_name("int")) == (column == "int")
+
+
+@pytest.mark.parametrize("table", ["", "shop.", ".orders", "a..b"])
+def test_a_table_with_an_empty_part_is_refused(table: str) -> None:
+    with pytest.raises(InvalidRows, match="Rename it"):
+        full_name(table)

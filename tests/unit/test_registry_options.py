@@ -6,7 +6,7 @@ import math
 import pickle
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
@@ -268,6 +268,7 @@ def test_options_among_others_are_told_apart() -> None:
     assert not any(is_registry_option(name) for name in ["url", "timeout", "topic", "max.poll"])
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=20), st.text(max_size=20), max_size=3))
 def test_whatever_is_given_is_taken_or_refused_by_name(given: dict[str, str]) -> None:
     try:

@@ -8,12 +8,13 @@ from confluent_kafka.schema_registry import (
     topic_record_subject_name_strategy,
     topic_subject_name_strategy,
 )
-from confluent_kafka.serialization import SerializationContext
+from confluent_kafka.serialization import MessageField, SerializationContext
 
 from duolog.avro.registry.subject_names import SubjectNameStrategy, strategy_of, subject_name
 from duolog.errors import InvalidSetting
 from duolog.log.routing.codec import Part
 
+MESSAGE_FIELDS = {Part.KEY: MessageField.KEY, Part.VALUE: MessageField.VALUE}
 THEIRS = {
     SubjectNameStrategy.TOPIC: topic_subject_name_strategy,
     SubjectNameStrategy.RECORD: record_subject_name_strategy,
@@ -26,7 +27,8 @@ THEIRS = {
 def test_subjects_are_named_as_confluents_client_names_them(
     strategy: SubjectNameStrategy, part: Part
 ) -> None:
-    theirs = THEIRS[strategy](SerializationContext("orders", part.value), "com.shop.Order")
+    context = SerializationContext("orders", MESSAGE_FIELDS[part])
+    theirs = THEIRS[strategy](context, "com.shop.Order")
     assert subject_name(strategy, "orders", part, "com.shop.Order") == theirs
 
 

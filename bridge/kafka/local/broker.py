@@ -5,14 +5,14 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from duolog.bridge.kafka.local.distribution import KAFKA_VERSION, kafka_jars
 from duolog.bridge.kafka.local.kept import KeptProcess
-from duolog.bridge.kafka.local.ports import free_port, is_free
+from duolog.bridge.kafka.local.ports import check_free, free_port
 from duolog.bridge.kafka.local.properties import (
     CLIENTS,
     LOOPBACK,
@@ -39,6 +39,9 @@ class LocalKafka:
     Without a folder it lives in a temporary one, which `close` removes. Port 0 takes a free port
     and keeps it. `properties` are settings of Kafka; they go over those made here.
 
+    `java_options` go to Java: `-XX:TieredStopAtLevel=1` takes half the processor time to
+    start and is slower then, which suits drills that restart often.
+
     start, stop and kill keep folder and port: what was acknowledged is there after the next start.
     Not for use by several threads at once.
     """
@@ -50,6 +53,7 @@ class LocalKafka:
         port: int = 0,
         properties: Mapping[str, str] | None = None,
         heap_megabytes: int = 1024,
+        java_options: Sequence[str] = (),
         start_seconds: float = 60.0,
         stop_seconds: float = 20.0,
         progress: Progress | None = None,
@@ -64,7 +68,7 @@ class LocalKafka:
         self._given_folder = None if folder is None else Path(folder).expanduser().absolute()
         self._given_port = port
         self._properties = dict(properties or {})
-        self._heap_megabytes = heap_megabytes
+        self._java_options = [f"-Xmx{heap_megabytes}m", *java_options]
         self._start_seconds = start_seconds
         self._stop_seconds = stop_seconds
         self._progress = progress
@@ -100,7 +104,7 @@ class LocalKafka:
     @property
     def pid(self) -> int:
         """The broker's own process: for drills that freeze or measure it."""
-        if self._process is None or self._process.pid is None:
+        if self._process is None or self._process.pid is None or not self.running:
             raise LocalKafkaFailed("This broker does not run: it has no process.")
         return self._process.pid
 
@@ -108,21 +112,30 @@ class LocalKafka:
         """Start it, unless it runs, and wait until it takes work."""
         if self.running:
             return
+        self.stop()  # lets go of one that ended by itself
         java, jars = find_java(), kafka_jars(self._progress)
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="duolog-kafka-"))
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._make_folder()
         for attempt in range(_PORT_TRIES):
-            if self._port and not is_free(self._port):
-                raise PortTaken(
-                    f"Another program listens on {LOOPBACK} port {self._port}. Choose another "
-                    "port, or 0 for a free one."
-                )
+            if self._port:
+                check_free(self._port)
             try:
-                return self._start_on(self._port or free_port(), java, jars)
+                self._start_on(self._port or free_port(), java, jars)
             except PortTaken:  # somebody took one of the ports in between
                 if attempt == _PORT_TRIES - 1:
                     raise
+            else:
+                return
+
+    def _make_folder(self) -> None:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="duolog-kafka-"))
+            return
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidSetting(
+                f"Kafka's folder {self._folder} cannot be made: {error.strerror}. Name another."
+            ) from error
 
     def _start_on(self, port: int, java: str, jars: list[Path]) -> None:
         settings, logging = self.folder / "broker.properties", self.folder / "log4j2.properties"
@@ -137,7 +150,7 @@ class LocalKafka:
         self._process = KeptProcess(
             [
                 java,
-                f"-Xmx{self._heap_megabytes}m",
+                *self._java_options,
                 "-XX:+ExitOnOutOfMemoryError",
                 "-Djava.awt.headless=true",
                 f"-Dlog4j2.configurationFile={logging}",
@@ -150,7 +163,7 @@ class LocalKafka:
         try:
             self._wait_until_ready(self._process, port, cluster, log_start)
         except BaseException:
-            self._process.kill()
+            self.kill()
             raise
         self._port = port
 
@@ -169,9 +182,7 @@ class LocalKafka:
             lines = last_lines(self.log_file, log_start)
             if is_taken_port(lines):
                 raise PortTaken(f"Another program took a port of the broker in {self.folder}.")
-            raise LocalKafkaFailed(
-                f"Kafka {KAFKA_VERSION} in {self.folder} {what}. {told(lines)}"
-            )
+            raise LocalKafkaFailed(f"Kafka {KAFKA_VERSION} in {self.folder} {what}. {told(lines)}")
 
     def stop(self) -> None:
         """End it in order: SIGTERM, then after a while SIGKILL. Its data stay."""

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import IO, cast
 
 _KEEPER = Path(__file__).with_name("keeper.py")
 _MARGIN_SECONDS = 10.0  # for the keeper to end after its program was killed
@@ -18,17 +19,17 @@ class KeptProcess:
 
     def __init__(self, command: Sequence[str], log_file: Path, *, grace_seconds: float) -> None:
         self._grace_seconds = grace_seconds
+        keeper = [sys.executable, "-I", "-S", str(_KEEPER), str(os.getpid()), str(grace_seconds)]
         with log_file.open("ab") as log:
             self._keeper = subprocess.Popen(  # noqa: S603 - our own script
-                [sys.executable, "-I", "-S", str(_KEEPER), str(os.getpid()), str(grace_seconds)]
-                + [*command],
+                [*keeper, *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for us; we then stop it in order
             )
-        assert self._keeper.stdout is not None
-        with self._keeper.stdout as told:
+        self._orders = cast("IO[bytes]", self._keeper.stdin)
+        with cast("IO[bytes]", self._keeper.stdout) as told:
             line = told.readline()
         self.pid = int(line) if line else None
         """The program's own; None when it could not be started."""
@@ -52,16 +53,13 @@ class KeptProcess:
 
     def kill(self) -> int:
         """kill -9; waits for the end."""
-        assert self._keeper.stdin is not None
-        if not self._keeper.stdin.closed:
-            with suppress(BrokenPipeError):
-                self._keeper.stdin.write(b"k")
-                self._keeper.stdin.flush()
+        with suppress(BrokenPipeError):
+            self._orders.write(b"k")
+            self._orders.flush()
         code = self.wait(_MARGIN_SECONDS)
         self._end_orders()
         return code
 
     def _end_orders(self) -> None:
-        assert self._keeper.stdin is not None
-        with suppress(BrokenPipeError):
-            self._keeper.stdin.close()
+        with suppress(BrokenPipeError):  # it has ended by itself
+            self._orders.close()

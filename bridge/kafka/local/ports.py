@@ -27,9 +27,21 @@ def free_port() -> int:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen there now. Connections of the last one are no hindrance."""
+    """Whether a server could listen there now."""
     try:
-        socket.create_server((LOOPBACK, port)).close()
-    except OSError:
+        check_free(port)
+    except PortTaken:
         return False
     return True
+
+
+def check_free(port: int) -> None:
+    """Raise PortTaken unless a server could listen there now."""
+    try:
+        # As Kafka itself does, this asks for the port even while old connections to it linger.
+        socket.create_server((LOOPBACK, port)).close()
+    except OSError as error:
+        raise PortTaken(
+            f"Cannot listen on {LOOPBACK} port {port}: {error.strerror or error}. Choose another "
+            "port, or 0 for a free one."
+        ) from error

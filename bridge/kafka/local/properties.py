@@ -57,6 +57,9 @@ def broker_properties(
         "offsets.topic.num.partitions": "4",
         "transaction.state.log.num.partitions": "4",
         "group.initial.rebalance.delay.ms": "0",
+        # After kill -9 the node waits until its own old session ends: nine seconds by default.
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
         **(extra or {}),
     }
 

@@ -17,9 +17,10 @@ _FORMAT_SECONDS = 60
 def cluster_of(data: Path) -> str | None:
     """The cluster's id; None while the folder is not formatted, which Kafka notes last."""
     try:
-        found = re.search(r"^cluster\.id=(\S+)$", (data / "meta.properties").read_text(), re.M)
+        noted = (data / "meta.properties").read_text()
     except FileNotFoundError:
         return None
+    found = re.search(r"^cluster\.id=(\S+)$", noted, re.MULTILINE)
     return found[1] if found else None
 
 

@@ -1,0 +1,1 @@
+"""Spark in and out of the log, exactly once."""

@@ -1,0 +1,1 @@
+"""How rows of a table say what was done to them."""

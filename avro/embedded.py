@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import ExitStack
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -45,10 +46,15 @@ def open_log(
 
     options_read = RegistryOptions.of(avro)
 
-    def codecs_for(documents: SchemaDocuments) -> Codecs:
-        return {**BUILT_IN, Format.AVRO: AvroCodec(_Schemas(documents, options_read))}
+    opened: list[_Schemas] = []
 
-    return embedded.open_log(path, create=create, options=options, codecs_for=codecs_for)
+    def codecs_for(documents: SchemaDocuments) -> Codecs:
+        opened.append(_Schemas(documents, options_read))
+        return {**BUILT_IN, Format.AVRO: AvroCodec(opened[0])}
+
+    log = embedded.open_log(path, create=create, options=options, codecs_for=codecs_for)
+    log.call_when_closed(opened[0].close)
+    return log
 
 
 def registry_of(log: EmbeddedLog) -> RegistryService:
@@ -71,15 +77,9 @@ _registries_guard = threading.Lock()
 
 def registry_for(log: EmbeddedLog, avro: Mapping[str, str] = _NO_OPTIONS) -> Registry:
     """The registry that these options name, or the one that lives in the log."""
-    return _registry_by(log.schema_documents, RegistryOptions.of(avro))
-
-
-def _registry_by(documents: SchemaDocuments, options: RegistryOptions) -> Registry:
-    if options.connection is None:
-        return _registry_in(documents)
-    from duolog.avro.registry.client import RegistryClient
-
-    return RegistryClient(options.connection)
+    schemas = _Schemas(log.schema_documents, RegistryOptions.of(avro))
+    log.call_when_closed(schemas.close)
+    return schemas.opened().registry
 
 
 class _Schemas:
@@ -89,13 +89,26 @@ class _Schemas:
         self._documents = documents
         self._options = options
         self._opened: RegisteredSchemas | None = None
+        self._closing = ExitStack()
         self._guard = threading.Lock()
 
     def settle(self, topic: str, part: Part, record: Record) -> Settled:
+        return self.opened().settle(topic, part, record)
+
+    def opened(self) -> RegisteredSchemas:
         from duolog.avro.registry.settle import RegisteredSchemas
 
         with self._guard:
             if self._opened is None:
-                registry = _registry_by(self._documents, self._options)
-                self._opened = RegisteredSchemas(registry, self._options.serializer)
-        return self._opened.settle(topic, part, record)
+                self._opened = RegisteredSchemas(self._registry(), self._options.serializer)
+            return self._opened
+
+    def _registry(self) -> Registry:
+        if self._options.connection is None:
+            return _registry_in(self._documents)
+        from duolog.avro.registry.client import RegistryClient
+
+        return self._closing.enter_context(RegistryClient(self._options.connection))
+
+    def close(self) -> None:
+        self._closing.close()

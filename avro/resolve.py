@@ -178,7 +178,7 @@ class _Mismatch(Exception):
         super().__init__(path, reason)
 
 
-_MOST_STEPS: Final = 500_000  # two schemas can be small, and their pairs of branches many
+_MOST_STEPS: Final = 100_000  # two schemas can be small, and their pairs of branches many
 
 
 class _Resolution:

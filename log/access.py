@@ -77,12 +77,14 @@ class LogAccess(Protocol):
         parts: Sequence[Part],
         *,
         begin_anywhere: bool = False,
+        at_ms: int | None = None,
     ) -> Appended:
         """Write one epoch, all of it or nothing.
 
         The same epoch again answers what it got the first time if its content is the same, and is
         refused if it is not. A stream's epochs follow one another from 0 (or, told so, from
-        anywhere); a batch writer's only grow.
+        anywhere); a batch writer's only grow. `at_ms` says when the epoch was made, for
+        `last_epoch` to tell a writer that has to make it again.
         """
 
     def last_epoch(self, writer: Writer) -> Appended | None: ...

@@ -50,7 +50,13 @@ class Appender:
         self._state = state
 
     def append(
-        self, writer: Writer, epoch: int, parts: Sequence[Part], *, begin_anywhere: bool
+        self,
+        writer: Writer,
+        epoch: int,
+        parts: Sequence[Part],
+        *,
+        begin_anywhere: bool,
+        at_ms: int | None,
     ) -> Appended:
         """Write an epoch, or answer what it got when it was written before."""
         check_text_name(writer.name, "writer")
@@ -67,7 +73,7 @@ class Appender:
                 return last.answer(repeated=True)
             if last is None:
                 is_repeat(writer, epoch, fingerprints, None, begin_anywhere=begin_anywhere)
-            stored = self._write(_Plan(writer, epoch, tuple(parts), fingerprints))
+            stored = self._write(_Plan(writer, epoch, tuple(parts), fingerprints, at_ms))
             sweep(self._state.folder, str(writer), epoch)
             return stored.answer(repeated=False)
 
@@ -108,6 +114,7 @@ class _Plan:
     epoch: int
     parts: tuple[Part, ...]
     fingerprints: dict[int, Fingerprint]
+    at_ms: int | None
 
     def ordered(self) -> Iterator[tuple[StagedBatch, bytes]]:
         """All batches in the order in which they are written, one part's file open at a time."""
@@ -229,7 +236,7 @@ class _Attempt:
             ),
             plan.fingerprints,
             self.duplicates_dropped,
-            self.state.options.clock.now_ms(),
+            self.state.options.clock.now_ms() if plan.at_ms is None else plan.at_ms,
         )
         for where, head in self.heads.items():
             self._last.put("heads", partition_key(where), pack_head(head))

@@ -125,6 +125,7 @@ class EmbeddedLog:
         self._groups = Groups(state, self._committer)
         self.schema_documents = SchemaDocuments(state, self._committer)
         self._codecs = codecs_for(self.schema_documents)
+        self._when_closed = ExitStack()
         self.identity = identity
 
     @property
@@ -211,8 +212,11 @@ class EmbeddedLog:
         parts: Sequence[Part],
         *,
         begin_anywhere: bool = False,
+        at_ms: int | None = None,
     ) -> Appended:
-        return self._appender.append(writer, epoch, parts, begin_anywhere=begin_anywhere)
+        return self._appender.append(
+            writer, epoch, parts, begin_anywhere=begin_anywhere, at_ms=at_ms
+        )
 
     def last_epoch(self, writer: Writer) -> Appended | None:
         return self._appender.last_epoch(writer)
@@ -385,10 +389,15 @@ class EmbeddedLog:
     def closed(self) -> bool:
         return self._state.store.closed
 
+    def call_when_closed(self, close: Callable[[], object]) -> None:
+        """Close something else together with the log."""
+        self._when_closed.callback(close)
+
     def close(self) -> None:
         """Finish what is being written, and let the next owner in. Closing again does nothing."""
         if self.closed:
             return
+        self._when_closed.close()
         self._committer.close()
         self._state.store.close()
         self._mark.close()

@@ -33,7 +33,7 @@ class StoredEpoch:
     at_ms: int
 
     def answer(self, *, repeated: bool) -> Appended:
-        return Appended(self.epoch, self.ranges, repeated, self.duplicates_dropped)
+        return Appended(self.epoch, self.ranges, self.at_ms, repeated, self.duplicates_dropped)
 
 
 def check_epoch(epoch: object) -> None:
@@ -55,7 +55,7 @@ def is_repeat(
             raise EpochGap(
                 f"{_shown(writer)} starts with epoch {epoch}, but this log has nothing of it. "
                 "The checkpoint is older than the log, or belongs to another one. Use the log it "
-                "was made with, start with a new checkpoint, or allow the stream to begin here."
+                "was made with, start with a new checkpoint, or let the stream begin anywhere."
             )
         return False
     if epoch == last.epoch:
@@ -64,14 +64,22 @@ def is_repeat(
         raise EpochContentMismatch(
             f"{_shown(writer)} sends epoch {epoch} again with other content "
             f"({_difference(last.fingerprints, fingerprints)}). What was written first stays. "
-            "The checkpoint was lost, restored or damaged, so the batch was planned anew: go on "
-            f"from a checkpoint that has committed epoch {epoch}, or write under a new name."
+            + (
+                "The checkpoint was lost, restored or damaged, so the batch was planned anew: go "
+                f"on from a checkpoint that has committed epoch {epoch}, or write under a new name."
+                if writer.mode is Mode.STREAM
+                else "The job's input has changed since: give its next run a higher txnVersion."
+            )
         )
     if epoch < last.epoch:
         raise EpochTooOld(
-            f"{_shown(writer)} sends epoch {epoch}, but has committed {last.epoch}. A new or "
-            "restored checkpoint runs under an old name: go on from the checkpoint that has "
-            f"committed {last.epoch}, or write under a new name."
+            f"{_shown(writer)} sends epoch {epoch}, but has committed {last.epoch}. "
+            + (
+                "A new or restored checkpoint runs under an old name: go on from the checkpoint "
+                f"that has committed {last.epoch}, or write under a new name."
+                if writer.mode is Mode.STREAM
+                else "An older run was started again: give it a txnVersion above that."
+            )
         )
     if writer.mode is Mode.STREAM and epoch > last.epoch + 1:
         raise EpochGap(

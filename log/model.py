@@ -209,10 +209,15 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """An epoch's answer. `repeated`: it had been committed before, these are its first offsets."""
+    """An epoch's answer. `repeated`: it had been committed before, these are its first offsets.
+
+    `at_ms` is when it was made, as its writer said, or when it was committed. Rows without a time
+    of their own take the same again when the epoch is repeated.
+    """
 
     epoch: int
     ranges: tuple[OffsetRange, ...]
+    at_ms: int
     repeated: bool = False
     duplicates_dropped: int = 0
 

@@ -54,8 +54,6 @@ class BodyDecoder:
 
         Raises Undecodable, which names the first bad row and the field.
         """
-        if not pa.types.is_binary(bodies.type):
-            bodies = bodies.cast(pa.binary())
         bounds, content = _memory(bodies)
         rows = np.flatnonzero(bodies.is_valid()) if bodies.null_count else np.arange(len(bodies))
         begin, end = bounds[:-1][rows], bounds[1:][rows]

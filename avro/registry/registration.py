@@ -197,6 +197,8 @@ class Registration:
         next_version = versions[-1].version + 1 if versions else 1
         if not imports:
             latest = present[-1] if present else None
+            if latest is not None and candidate.is_empty:
+                candidate = _with_schema_of(candidate, latest)
             candidate = _with_inherited(config, candidate, latest, next_version)
         if candidate.is_empty:
             raise refusals.invalid_schema("Empty schema")
@@ -298,6 +300,12 @@ def _check_mode(mode: Mode, subject: str, candidate: Candidate) -> None:
         raise refusals.not_permitted(f"{described(subject)} is not in read-write mode")
 
 
+def _with_schema_of(candidate: Candidate, latest: Version) -> Candidate:
+    """Metadata and rules can be sent alone: for the schema as it is."""
+    schema = latest.content.schema
+    return replace(candidate, text=schema.text, type=schema.type, references=schema.references)
+
+
 def _with_inherited(
     config: Config, candidate: Candidate, latest: Version | None, next_version: int | None
 ) -> Candidate:
@@ -305,11 +313,6 @@ def _with_inherited(
 
     `next_version` is the number that it is going to have, None when it is only looked up.
     """
-    if latest is not None and candidate.is_empty:
-        schema = latest.content.schema
-        candidate = replace(
-            candidate, text=schema.text, type=schema.type, references=schema.references
-        )
     metadata, rules = candidate.metadata, candidate.rules
     if latest is not None:
         metadata = latest.content.metadata if metadata is None else metadata

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +34,9 @@ class AppendFeed:
     op: Op
     ts_ms: int
 
+    def at(self, ts_ms: int) -> AppendFeed:
+        return replace(self, ts_ms=ts_ms)
+
     def reader(self, folder: Path | None = None) -> _AppendReader:  # noqa: ARG002 - nothing is left
         return _AppendReader(self)
 
@@ -63,4 +66,7 @@ class _AppendReader:
         return ()
 
     def left_over(self) -> None:
+        return None
+
+    def abort(self) -> None:
         return None

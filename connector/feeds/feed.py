@@ -48,6 +48,9 @@ class FeedReader(Protocol):
     def left_over(self) -> bytes | None:
         """What only the driver can complete, once `finish` is through: a message for `settle`."""
 
+    def abort(self) -> None:
+        """Throw away what was staged, when the task fails."""
+
 
 class Feed(Protocol):
     """One feed of one table. Made on the driver, taken along to the tasks."""
@@ -65,6 +68,12 @@ class Feed(Protocol):
     @property
     def found(self) -> str:
         """Which feed this is and by what it was known, for people."""
+
+    def at(self, ts_ms: int) -> Feed:
+        """The same feed, with this time for changes that carry none.
+
+        A write that is repeated must give it the time of the first try.
+        """
 
     def reader(self, folder: Path | None = None) -> FeedReader:
         """A reader for one task; what is left over and large goes to a file in the folder."""

@@ -131,6 +131,11 @@ class LeftOverWriter:
             os.fspath(self._path) if self._path else None,
         )
 
+    def abort(self) -> None:
+        """Throw it away."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
     def _keep(self, bucket: int, images: pa.RecordBatch) -> None:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, images.schema) as stream:

@@ -1,4 +1,4 @@
-"""Which two images of one update belong together: same version, same key. Whole columns at a time."""
+"""Which two images of one update belong together: same version, same key."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ def _side_by_side(columns: Sequence[pa.Array], old: Rows, new: Rows) -> tuple[Ro
     return paired, paired + 1
 
 
-def _sorted_out(
-    columns: Sequence[pa.Array], old: Rows, new: Rows
-) -> tuple[Rows, Rows, int | None]:
+def _sorted_out(columns: Sequence[pa.Array], old: Rows, new: Rows) -> tuple[Rows, Rows, int | None]:
     rows = np.concatenate((old, new))
     is_new = np.concatenate((np.zeros(old.size, np.int8), np.ones(new.size, np.int8)))
     taken = pa.array(rows)

@@ -24,7 +24,7 @@ not tell rows apart and is refused when that is seen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,6 +87,9 @@ class VersionedFeed:
         own = {field.name: field for field in (change_type, self.version, self.time)}
         return pa.schema([*self.rows, *own.values()])
 
+    def at(self, ts_ms: int) -> VersionedFeed:
+        return replace(self, ts_ms=ts_ms)
+
     def reader(self, folder: Path | None = None) -> _VersionedReader:
         return _VersionedReader(self, folder)
 
@@ -128,6 +131,9 @@ class _VersionedReader:
     def left_over(self) -> bytes | None:
         left_over = self._left_over.finish(self._with_old)
         return left_over.message() if left_over.chunks or left_over.with_old else None
+
+    def abort(self) -> None:
+        self._left_over.abort()
 
     def _pair_held(self, *, last: bool) -> Iterator[Ordered]:
         if not self._held:
@@ -235,7 +241,9 @@ class _Rows:
                     self._feed.key_columns,
                     op=pa.array(op[start:end]),
                     after=new_rows.slice(start, size),
-                    before=old_rows.slice(start, size) if old_rows is not None and has_old else None,
+                    before=old_rows.slice(start, size)
+                    if old_rows is not None and has_old
+                    else None,
                     before_known=pa.array(known[start:end]) if has_old else None,
                     ts=ts.slice(start, size),
                 ),

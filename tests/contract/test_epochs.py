@@ -114,6 +114,22 @@ def test_a_repeat_with_other_content_is_refused(log: LogAccess, other: list[byte
     assert values(log, "orders") == [b"a", b"b"]
 
 
+def test_an_epoch_remembers_when_its_writer_made_it(form: EmbeddedForm, log: LogAccess) -> None:
+    topic = log.create_topic("orders")
+    made = log.append(STREAM, 0, [part_of(topic, {0: [b"a"]})], at_ms=12_345)
+    assert made.at_ms == 12_345
+    for opened in form.now_and_restarted(log):
+        last = opened.last_epoch(STREAM)
+        assert last is not None
+        assert last.at_ms == 12_345
+        again = opened.append(STREAM, 0, [part_of(topic, {0: [b"a"]})], at_ms=99_999)
+        assert (again.repeated, again.at_ms) == (True, 12_345)
+
+
+def test_an_epoch_without_a_time_takes_the_one_of_its_commit(form: EmbeddedForm, log: LogAccess) -> None:
+    assert log.append(STREAM, 0, []).at_ms == form.clock.now_ms()
+
+
 def test_streams_follow_and_batches_grow(log: LogAccess) -> None:
     topic = log.create_topic("orders")
 
@@ -130,8 +146,10 @@ def test_streams_follow_and_batches_grow(log: LogAccess) -> None:
         append(STREAM, 1)
     for epoch in (17, 18, 500):
         append(BATCH, epoch)
-    with pytest.raises(EpochTooOld):
+    with pytest.raises(EpochTooOld, match="txnVersion"):
         append(BATCH, 499)
+    with pytest.raises(EpochContentMismatch, match="txnVersion"):
+        log.append(BATCH, 500, [])
     log.append(replace(STREAM, name="moved here"), 4, [], begin_anywhere=True)
     assert len(values(log, "orders")) == 6
 

@@ -54,8 +54,12 @@ def sent(text: str, **more: Any) -> dict[str, Any]:
 A = record("a:int")
 B = record("a:int", "b:string")  # reads nothing that A wrote
 C = record("a:int", "c:int=0")
-INNER = record("id:string", name="Inner", namespace="shop")
-OUTER = record("inner:shop.Inner", name="Outer", namespace="shop")
+INNER = (
+    '{"type":"record","name":"Inner","namespace":"shop","fields":[{"name":"id","type":"string"}]}'
+)
+OUTER = (
+    '{"type":"record","name":"Outer","namespace":"shop","fields":[{"name":"inner","type":"Inner"}]}'
+)
 TO_INNER = [{"name": "shop.Inner", "subject": "inner", "version": 1}]
 VERSION_MESSAGE = (
     "The specified version '{}' is not a valid version id. Allowed values are between "
@@ -88,7 +92,9 @@ SCENARIOS: dict[str, list[Step]] = {
         Step("GET /v1/metadata/id", None, 200, {
             "scope": {
                 "path": [],
-                "clusters": {"kafka-cluster": "duolog", "schema-registry-cluster": "schema-registry"},
+                "clusters": {
+                    "kafka-cluster": "duolog", "schema-registry-cluster": "schema-registry"
+                },
             }
         }),
     ],
@@ -128,6 +134,8 @@ SCENARIOS: dict[str, list[Step]] = {
         Step("POST /subjects/s", sent(B), 404, (40403, "Schema not found")),
         Step("POST /subjects/s", sent("nonsense"), 422, 42201),
         Step("POST /subjects/s", {}, 404, 40403),
+        Step("POST /subjects/s/versions", {"metadata": {"properties": {"k": "v"}}}, 200, {
+            "id": 3, "version": 3, "schema": C, "metadata": {"properties": {"k": "v"}}}),
     ],
     "identity is that of the schema, not of its text": [
         Step("POST /subjects/s/versions", sent('{"type":"string"}'), 200, {"id": 1}),
@@ -352,7 +360,7 @@ SCENARIOS: dict[str, list[Step]] = {
         Step("POST /subjects/outer/versions", sent(OUTER, references=TO_INNER), 200, {"id": 2}),
         Step("PUT /config/inner", {"compatibility": "NONE"}, 200, {"compatibility": "NONE"}),
         Step("POST /subjects/inner/versions", sent(
-            record("id:long", name="Inner", namespace="shop")), 200, {"id": 3, "version": 2}),
+            INNER.replace("string", "long")), 200, {"id": 3, "version": 2}),
         Step("POST /subjects/outer/versions", sent(OUTER, references=[
             {"name": "shop.Inner", "subject": "inner", "version": 2}]), 409, 409),
     ],
@@ -562,7 +570,19 @@ SCENARIOS: dict[str, list[Step]] = {
     ],
     "guids": [
         Step("POST /subjects/s/versions", sent('"string"'), 200, {
-            "guid": "ffbc8a2a-6b2c-3e4c-9bc5-8f8ea0d6b2a1"}),
+            "guid": "095d71cf-1255-6b9d-5e33-0ad575b3df5d"}),
+        Step("POST /subjects/:.ctx:s/versions", sent('"string"'), 200, {
+            "guid": "095d71cf-1255-6b9d-5e33-0ad575b3df5d"}),
+        Step("GET /schemas/guids/095d71cf-1255-6b9d-5e33-0ad575b3df5d", None, 200, {
+            "schema": '"string"'}),
+        Step("GET /schemas/guids/095D71CF12556B9D5E330AD575B3DF5D", None, 200, {
+            "schema": '"string"'}),
+        Step("GET /schemas/guids/095d71cf-1255-6b9d-5e33-0ad575b3df5d/ids", None, 200, [
+            {"context": ".", "id": 1}, {"context": ".ctx", "id": 1}]),
+        Step("GET /schemas/guids/00000000-0000-0000-0000-000000000000", None, 404, (
+            40403, "Schema 00000000-0000-0000-0000-000000000000 not found")),
+        Step("GET /schemas/guids/none", None, 404, (40403, "Schema none not found")),
+        Step("GET /schemas/guids/none/ids", None, 200, []),
     ],
     "numbers and switches as Java reads them": [
         Step("POST /subjects/s/versions", sent(A), 200, {"id": 1}),
@@ -584,6 +604,13 @@ SCENARIOS: dict[str, list[Step]] = {
 
 @pytest.fixture
 def client() -> Iterator[TestClient]:
+    with TestClient(registry_app(RegistryService(MemoryDocuments()))) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[TestClient]:
+    """For tests that leave nothing behind that another could see."""
     with TestClient(registry_app(RegistryService(MemoryDocuments()))) as client:
         yield client
 
@@ -621,3 +648,210 @@ def check(step: Step, answer: Any) -> None:
                 assert found == found | wanted, (step, answer)
         case _:
             assert answer == step.answer, step
+
+
+@pytest.mark.parametrize(
+    "sent_as",
+    [
+        MEDIA_TYPE,
+        "application/vnd.schemaregistry+json",
+        "application/json; charset=utf-8",
+        "application/octet-stream",
+        None,
+    ],
+)
+def test_bodies_are_json_whatever_they_are_called(shared: TestClient, sent_as: str | None) -> None:
+    headers = {} if sent_as is None else {"content-type": sent_as}
+    body = json.dumps(sent(A)).encode()
+    response = ask(shared, "POST /subjects/s/versions", content=body, headers=headers)
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("sent_as", ["text/plain", "application/xml", "multipart/form-data"])
+def test_bodies_of_other_types_are_refused(shared: TestClient, sent_as: str) -> None:
+    response = ask(
+        shared, "POST /subjects/s/versions", content=b"{}", headers={"content-type": sent_as}
+    )
+    assert refused(response) == (415, 415, "HTTP 415 Unsupported Media Type")
+
+
+def refused(response: Any) -> tuple[int, int, str]:
+    assert response.headers["content-type"] == MEDIA_TYPE
+    answer = response.json()
+    assert answer.keys() == {"error_code", "message"}
+    return response.status_code, answer["error_code"], answer["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 422),
+        (b"null", 422),
+        (b"{", 400),
+        (b"[]", 400),
+        (b'"text"', 400),
+        (b"\xff\xfe{", 400),
+        (b'{"schema": 5}', 422),  # Java reads it as "5", which is no schema
+        (b'{"schema": {}}', 400),
+        (b'{"schema": "\\"int\\"", "version": "one"}', 400),
+        (b'{"schema": "\\"int\\"", "id": 2147483648}', 400),
+        (b'{"schema": "\\"int\\"", "id": 1e400}', 400),
+        (b'{"schema": "\\"int\\"", "references": [null]}', 400),
+        (b'{"schema": "\\"int\\"", "metadata": {"tags": {"a": "b"}}}', 400),
+        (b'{"schema": "\\"int\\"", "ruleSet": {"domainRules": [{"kind": "OTHER"}]}}', 400),
+        (b'{"schema": "\\"int\\"", "metadata": {"properties": {"a": "\\ud800"}}}', 400),
+        (b'{"schema": ' + b"9" * 5000 + b"}", 400),
+        (b"[" * 100_000, 400),
+    ],
+)
+def test_bodies_that_are_not_right_are_refused(
+    shared: TestClient, body: bytes, status: int
+) -> None:
+    response = ask(shared, "POST /subjects/refused/versions", content=body)
+    assert refused(response)[0] == status
+    assert ask(shared, "GET /subjects/refused/versions").status_code == 404
+
+
+def test_a_body_beyond_the_limit_is_refused_before_it_is_read() -> None:
+    app = registry_app(RegistryService(MemoryDocuments()), max_body_bytes=1000)
+    with TestClient(app) as client:
+        too_large = b" " * 1001
+        declared = ask(client, "POST /subjects/s/versions", content=too_large)
+        in_pieces = ask(client, "POST /subjects/s/versions", content=iter([too_large] * 3))
+        just_right = ask(
+            client, "POST /subjects/s/versions", content=json.dumps(sent(A)).encode().ljust(1000)
+        )
+    expected = (413, 413, "The request body is larger than 1000 bytes.")
+    assert refused(declared) == refused(in_pieces) == expected
+    assert just_right.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("accept", "answered_as"),
+    [
+        (None, MEDIA_TYPE),
+        ("*/*", MEDIA_TYPE),
+        ("application/*", MEDIA_TYPE),
+        ("application/json", "application/json"),
+        ("application/vnd.schemaregistry+json", "application/vnd.schemaregistry+json"),
+        ("text/html, application/json;q=0.1", "application/json"),
+        ("application/json, application/vnd.schemaregistry.v1+json;q=0.4", "application/json"),
+        (
+            "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json; q=0.9, "
+            "application/json; q=0.5",
+            MEDIA_TYPE,
+        ),
+    ],
+)
+def test_answers_come_as_the_client_likes_them(
+    shared: TestClient, accept: str | None, answered_as: str
+) -> None:
+    shared.headers.pop("accept", None)
+    headers = {} if accept is None else {"accept": accept}
+    for call in ("GET /subjects", "GET /subjects/unknown/versions"):
+        assert ask(shared, call, headers=headers).headers["content-type"] == answered_as
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/json;q=0", "image/*"])
+def test_what_the_client_does_not_take_is_not_sent(shared: TestClient, accept: str) -> None:
+    response = ask(shared, "GET /subjects", headers={"accept": accept})
+    assert refused(response) == (406, 406, "HTTP 406 Not Acceptable")
+
+
+def test_unknown_paths_and_methods_are_answered_in_json(shared: TestClient) -> None:
+    assert refused(ask(shared, "GET /nowhere")) == (404, 404, "HTTP 404 Not Found")
+    assert refused(ask(shared, "GET /docs"))[0] == 404
+    assert refused(ask(shared, "GET /associations/resources/-/topic"))[0] == 404
+    response = ask(shared, "PATCH /subjects/a%2Fb/versions")
+    assert refused(response) == (405, 405, "HTTP 405 Method Not Allowed")
+    assert response.headers["allow"] == "GET, HEAD, POST"
+    assert refused(ask(shared, "BREW /mode"))[0] == 405
+
+
+def test_a_slash_at_the_end_makes_no_difference(shared: TestClient) -> None:
+    assert ask(shared, "POST /subjects/s/versions/", sent(A)).status_code == 200
+    for call in ("GET /subjects/", "GET /subjects/s/versions/1/", "GET /config/", "GET /mode/"):
+        assert ask(shared, call).status_code == 200
+
+
+def test_head_is_get_without_a_body(shared: TestClient) -> None:
+    assert ask(shared, "HEAD /subjects").status_code == 200
+    assert ask(shared, "HEAD /subjects/unknown/versions").status_code == 404
+
+
+def included() -> FastAPI:
+    app = FastAPI()
+    service = RegistryService(MemoryDocuments())
+    app.include_router(registry_router(service), prefix="/registry")
+    return app
+
+
+def mounted() -> FastAPI:
+    app = FastAPI()
+    app.mount("/registry", registry_app(RegistryService(MemoryDocuments())))
+    return app
+
+
+@pytest.mark.parametrize("build", [included, mounted])
+def test_a_host_has_the_registry_below_a_prefix(build: Any) -> None:
+    with TestClient(build()) as client:
+        for path in ("subjects/a%2Fb/versions", "contexts/.ctx/subjects/a%2Fb/versions"):
+            assert ask(client, f"POST /registry/{path}", sent(A)).json()["id"] == 1
+        assert ask(client, "GET /registry/subjects").json() == [":.ctx:a/b", "a/b"]
+        assert ask(client, "GET /registry").json() == {}
+        assert refused(ask(client, "GET /registry/nowhere"))[0] == 404
+        assert refused(ask(client, "PUT /registry/subjects/a%2Fb"))[0] == 405
+        assert (
+            refused(ask(client, "POST /registry/subjects/s/versions", {"schema": "{"}))[1] == 42201
+        )
+
+
+class FullDocuments(MemoryDocuments):
+    """Takes the first change, then no more."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+        self._stored = False
+
+    def store(self, changes: Any) -> None:
+        if self._stored:
+            raise self._error
+        super().store(changes)
+        self._stored = True
+
+
+def test_what_could_not_be_stored_is_told_and_not_there() -> None:
+    service = RegistryService(FullDocuments(DiskFull("The disk is full.")))
+    with TestClient(registry_app(service)) as client:
+        assert ask(client, "POST /subjects/s/versions", sent(A)).status_code == 200
+        response = ask(client, "POST /subjects/s/versions", sent(C))
+        assert refused(response) == (500, 50001, "The disk is full.")
+        assert ask(client, "GET /subjects/s/versions").json() == [1]
+
+
+def test_an_error_that_nobody_meant_is_answered_in_json_and_logged() -> None:
+    service = RegistryService(FullDocuments(ZeroDivisionError()))
+    app = registry_app(service)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        ask(client, "POST /subjects/s/versions", sent(A))
+        response = ask(client, "POST /subjects/s/versions", sent(C))
+        assert refused(response) == (500, 500, "HTTP 500 Internal Server Error")
+    with TestClient(app) as client, pytest.raises(ZeroDivisionError):
+        ask(client, "POST /subjects/s/versions", sent(C))
+
+
+def test_the_description_has_each_route_once_and_declares_its_errors() -> None:
+    description = registry_app(RegistryService(MemoryDocuments())).openapi()
+    operations = [
+        (operation["operationId"], operation)
+        for methods in description["paths"].values()
+        for operation in methods.values()
+    ]
+    assert len({name for name, _ in operations}) == len(operations) == 38
+    error = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
+    for name, operation in operations:
+        refusals = {s: r for s, r in operation["responses"].items() if s not in ("200", "204")}
+        assert refusals, name
+        assert all(response["content"] == error for response in refusals.values()), name
+    assert "HTTPValidationError" not in description["components"]["schemas"]

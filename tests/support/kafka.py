@@ -72,7 +72,8 @@ def new_topic(
 
     name = f"topic-{uuid.uuid4().hex[:12]}"
     wanted = NewTopic(name, partitions, 1, config=dict(settings or {}))
-    (made,) = admin_of(bootstrap_servers).create_topics([wanted]).values()
+    admin = admin_of(bootstrap_servers)  # kept: what it was asked ends with it
+    (made,) = admin.create_topics([wanted]).values()
     made.result(DEADLINE_SECONDS)
     return name
 

@@ -148,8 +148,10 @@ def value_of(field: pa.Field, random: Random) -> Any:
         return random.randrange(86_400 * 10 ** UNITS[kind.unit])
     if types.is_timestamp(kind):
         number = integer(random, 64, signed=True)
-        return int(number / 1000) if kind.unit == "s" and abs(number) < 2**52 else (
-            number >> 10 if kind.unit == "s" else number
+        return (
+            int(number / 1000)
+            if kind.unit == "s" and abs(number) < 2**52
+            else (number >> 10 if kind.unit == "s" else number)
         )
     if types.is_struct(kind):
         return {child.name: values_of(child, 1, random)[0] for child in kind}

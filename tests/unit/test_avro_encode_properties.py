@@ -20,7 +20,7 @@ any_seed = settings(max_examples=150, deadline=None, phases=[Phase.explicit, Pha
 @any_seed
 @given(st.integers(0, 2**32))
 def test_bodies_are_those_of_fastavro(seed: int) -> None:
-    note(f'seed {seed}')
+    note(f"seed {seed}")
     random = Random(seed)
     columns = columns_from(random)
     record = record_of(columns, "shop.orders")

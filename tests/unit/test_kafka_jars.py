@@ -23,6 +23,7 @@ from duolog.errors import (
     PySparkNotFound,
 )
 from duolog.jars import cache, cache_folder, fetch_jars, find_java, ivy
+from duolog.jars.cache import cached
 from duolog.jars.java import java_version
 from duolog.jars.mirrors import ivy_settings, proxy_options
 from duolog.jars.module import Module
@@ -181,25 +182,36 @@ def test_a_repository_that_says_nothing_is_an_end(
         fetch_jars("org.x", "a", "1.0")
 
 
-@pytest.mark.usefixtures("repository")
-def test_a_damaged_cache_is_fetched_anew() -> None:
-    a, b = fetch_jars("org.x", "a", "1.0")
+def _fill(unfinished: Path) -> None:
+    for name in ("a.jar", "b.jar"):
+        with zipfile.ZipFile(unfinished / "jars" / name, "w") as jar:
+            jar.writestr("x", bytes(1000))
+
+
+def test_a_damaged_cache_is_filled_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "f"
+    a, b = cached(folder, _fill)
     b.unlink()
-    assert fetch_jars("org.x", "a", "1.0") == [a, b]
+    assert cached(folder, _fill) == [a, b]
     a.write_bytes(a.read_bytes()[:-1])
-    assert fetch_jars("org.x", "a", "1.0") == [a, b]
-    (a.parent / "jars.json").write_text("{")
-    assert fetch_jars("org.x", "a", "1.0") == [a, b]
-    assert _kept() == ["a-1.0.jar", "b-1.0.jar", "jars.json"]
+    assert cached(folder, _fill) == [a, b]
+    (folder / "jars.json").write_text("{")
+    assert cached(folder, _fill) == [a, b]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f", "f.lock"]
 
 
-@pytest.mark.usefixtures("repository")
-def test_what_a_killed_fetch_left_is_removed() -> None:
-    leftover = cache_folder() / "jars" / "org.x" / "a" / ".1.0-killed"
-    leftover.mkdir(parents=True)
+def test_what_a_killed_fetch_left_is_removed(tmp_path: Path) -> None:
+    leftover = tmp_path / ".f-killed"
+    leftover.mkdir()
     (leftover / "half.jar").write_bytes(b"half")
-    fetch_jars("org.x", "a", "1.0")
+    cached(tmp_path / "f", _fill)
     assert not leftover.exists()
+
+
+def test_a_fetch_without_jars_is_not_kept(tmp_path: Path) -> None:
+    with pytest.raises(DownloadFailed, match="no jars"):
+        cached(tmp_path / "f", lambda _: None)
+    assert not (tmp_path / "f").exists()
 
 
 def test_two_at_once_fetch_once(repository: Repository) -> None:
@@ -325,7 +337,7 @@ def test_no_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(JavaNotFound, match=r"no java in PATH.* Install Java 17 or newer"):
         find_java()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(JavaNotFound, match="JAVA_HOME is .*, which has no bin/java"):
+    with pytest.raises(JavaNotFound, match=r"JAVA_HOME is .*, which has no bin/java"):
         find_java()
 
 

@@ -1,0 +1,140 @@
+"""`format("duolog")`: the door for pyspark 4.1 and later.
+
+Spark makes the source and its writer several times, in processes of its own: to plan a write, to
+run it in tasks, and to commit it. What a task needs travels in the writer's plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from duolog.errors import InvalidRequest, InvalidSetting
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from duolog.connector.sink import Planned
+    from duolog.connector.stage import Staged
+
+_BATCH_ID = "streaming.sql.batchId"
+
+
+class DuologSource(DataSource):
+    """Rows into a log."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+
+    @classmethod
+    def name(cls) -> str:
+        return "duolog"
+
+    def schema(self) -> StructType:
+        raise InvalidRequest(
+            "format('duolog') cannot be read yet. Read the log with duolog.open_log(path), or with "
+            "`duolog consume`."
+        )
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        from duolog.connector.arrow_rows import arrow_schema
+        from duolog.connector.options import SinkOptions
+        from duolog.connector.sink import plan_batch
+
+        if overwrite:
+            raise InvalidSetting(
+                "A log cannot be overwritten. Use mode('append'), or clear the topic first."
+            )
+        return BatchWriter(plan_batch(SinkOptions.of(self.options), arrow_schema(schema)))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
+        from duolog.connector.arrow_rows import arrow_schema
+        from duolog.connector.options import SinkOptions
+        from duolog.connector.sink import plan_stream
+
+        if overwrite:
+            raise InvalidSetting(
+                "Output mode 'complete' would write the whole result with every batch. Use 'append' "
+                "or 'update'."
+            )
+        return StreamWriter(plan_stream(SinkOptions.of(self.options), arrow_schema(schema)))
+
+
+@dataclass
+class Message(WriterCommitMessage):
+    """What a task staged, as Spark takes it to the commit."""
+
+    staged: Staged
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """One batch write."""
+
+    def __init__(self, planned: Planned) -> None:
+        self._planned = planned
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
+        from pyspark import TaskContext
+
+        from duolog.connector.identity import anonymous_in_stream, is_anonymous
+        from duolog.connector.stage import Staged
+
+        task: Any = TaskContext.get()
+        if is_anonymous(self._planned.options) and task.getLocalProperty(_BATCH_ID) is not None:
+            return Message(Staged(refusal=anonymous_in_stream()))
+        return Message(
+            self._planned.stage.stage(iterator, epoch=self._epoch, turn=task.partitionId())
+        )
+
+    def commit(self, messages: Sequence[Any]) -> None:
+        from duolog.connector.sink import commit
+
+        commit(self._planned, self._epoch, _staged(messages))
+
+    def abort(self, messages: Sequence[Any]) -> None:
+        from duolog.connector.sink import abort
+
+        abort(_staged(messages))
+
+    @property
+    def _epoch(self) -> int:
+        epoch = self._planned.epoch
+        assert epoch is not None
+        return epoch
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """One micro-batch of a stream."""
+
+    def __init__(self, planned: Planned) -> None:
+        self._planned = planned
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
+        from pyspark import TaskContext
+
+        task: Any = TaskContext.get()
+        epoch = int(task.getLocalProperty(_BATCH_ID))
+        return Message(self._planned.stage.stage(iterator, epoch=epoch, turn=task.partitionId()))
+
+    def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803
+        from duolog.connector.sink import commit
+
+        commit(self._planned, batchId, _staged(messages))
+
+    def abort(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: ARG002, N803
+        from duolog.connector.sink import abort
+
+        abort(_staged(messages))
+
+
+def _staged(messages: Sequence[Any]) -> list[Staged]:
+    return [message.staged for message in messages if message is not None]

@@ -37,7 +37,13 @@ import pyarrow as pa
 
 from duolog.avro.defaults import DefaultCheck
 from duolog.avro.json_tree import Json, json_text, read_json
-from duolog.avro.names import PRIMITIVE_NAMES, avro_name, is_avro_name, type_name
+from duolog.avro.names import (
+    MAX_FULL_NAME_CHARACTERS,
+    PRIMITIVE_NAMES,
+    avro_name,
+    is_avro_name,
+    type_name,
+)
 from duolog.avro.schema import (
     MAX_DEPTH,
     NULL,
@@ -117,9 +123,19 @@ def record_of(columns: pa.Schema | pa.StructType, name: str, *, doc: str | None 
 class _Place:
     """Where a type stands."""
 
-    type_name: str  # full, should the type need one
+    full_name: str  # of its type, should that need one
     path: str  # of columns, for messages
     depth: int
+
+    @property
+    def name(self) -> str:
+        """The name, now that the type needs one."""
+        if len(self.full_name) > MAX_FULL_NAME_CHARACTERS:
+            raise InvalidRows(
+                f"Column '{self.path}' needs a type named by its path, of more than "
+                f"{MAX_FULL_NAME_CHARACTERS} characters. Rename or flatten it."
+            )
+        return self.full_name
 
     def branch(self) -> _Place:
         return replace(self, depth=self.depth + 1)
@@ -130,7 +146,7 @@ class _Place:
 
     def member(self, column: str) -> _Place:
         path = f"{self.path}.{column}" if self.path else column
-        return _Place(f"{self.type_name}.{type_name(column)}", path, self.depth + 1)
+        return _Place(f"{self.full_name}.{type_name(column)}", path, self.depth + 1)
 
 
 def _record(columns: pa.Schema | pa.StructType, place: _Place, doc: str | None = None) -> Record:
@@ -143,7 +159,7 @@ def _record(columns: pa.Schema | pa.StructType, place: _Place, doc: str | None =
             )
         taken.add(column.name)
         fields.append(_field(column, place))
-    return Record(place.type_name, tuple(fields), doc=doc)
+    return Record(place.name, tuple(fields), doc=doc)
 
 
 def _field(column: pa.Field, around: _Place) -> Field:
@@ -201,7 +217,7 @@ def _type(field: pa.Field, kind: pa.DataType, place: _Place) -> Schema:
     if kind in _PLAIN:
         return _PLAIN[kind]
     if pa.types.is_fixed_size_binary(kind):
-        return Fixed(place.type_name, kind.byte_width)
+        return Fixed(place.name, kind.byte_width)
     if pa.types.is_decimal(kind) and 0 <= kind.scale <= kind.precision:
         return Primitive(Kind.BYTES, Logical("decimal", kind.precision, kind.scale))
     if pa.types.is_timestamp(kind):
@@ -210,7 +226,7 @@ def _type(field: pa.Field, kind: pa.DataType, place: _Place) -> Schema:
     if pa.types.is_dictionary(kind):
         symbols = (field.metadata or {}).get(ENUM)
         if symbols is not None and is_string(without_view(kind.value_type)):
-            return Enum(place.type_name, _symbols(symbols, place))
+            return Enum(place.name, _symbols(symbols, place))
         return _type(field, kind.value_type, place)
     if pa.types.is_struct(kind):
         return _record(kind, place)
@@ -233,7 +249,7 @@ def _uuid(logical: str, kind: pa.DataType, place: _Place) -> Schema:
     if logical == UUID and is_string(kind):
         return Primitive(Kind.STRING, Logical(UUID))
     if logical == UUID and kind == pa.binary(16):
-        return Fixed(place.type_name, 16, Logical(UUID))
+        return Fixed(place.name, 16, Logical(UUID))
     raise InvalidRows(
         f"Column '{place.path}' of type {kind} has the metadata {LOGICAL.decode()}={logical!r}. "
         f"It goes as {UUID!r} on strings and on fixed_size_binary(16) alone; remove it."

@@ -18,6 +18,7 @@ from duolog.errors import InvalidRows, InvalidSchema
 PRIMITIVE_NAMES: Final = frozenset(
     ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 )
+MAX_FULL_NAME_CHARACTERS: Final = 4096
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # An underscore that would be read as the start of an escape, also with the underscore that the
 # next character's escape begins with.

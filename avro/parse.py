@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, TypeGuard
 
 from duolog.avro.defaults import DefaultCheck
 from duolog.avro.json_tree import Json, json_text, read_json, shown
-from duolog.avro.names import is_avro_name
+from duolog.avro.names import MAX_FULL_NAME_CHARACTERS, PRIMITIVE_NAMES, is_avro_name
 from duolog.avro.schema import (
     MAX_DEPTH,
     Array,
@@ -34,6 +34,7 @@ from duolog.avro.schema import (
 )
 from duolog.errors import InvalidSchema
 
+_MAX_NAME_CHARACTERS: Final = 1 << 24  # of all full names together
 _MAX_INT: Final = 2**31 - 1
 
 _KINDS: Final[Mapping[str, Kind]] = {kind.value: kind for kind in Kind}
@@ -109,6 +110,7 @@ class _Parser:
         self._defined: dict[str, Named | None] = {}  # None: its own fields are being read
         self._aliases: list[tuple[str, str, str]] = []  # alias, its type, where
         self._defaults: list[tuple[str, Schema, Json]] = []
+        self._name_characters = 0
 
     def schema(self, tree: Json, where: str, space: str, depth: int) -> Schema:
         if depth > MAX_DEPTH:
@@ -143,7 +145,7 @@ class _Parser:
             return Primitive(_KINDS[name])
         for full in [name] if "." in name or not space else [f"{space}.{name}", name]:
             if full in self._defined or full in self._known:
-                return Reference(full)
+                return Reference(self._counted(full, where))
         if name in _OBJECT_TYPES:
             raise _invalid(
                 where, f'a type {name} is written as an object: {{"type": "{name}", ...}}.'
@@ -312,14 +314,31 @@ class _Parser:
         if "." not in name and own_space is not None:
             space = own_space
         full = f"{space}.{name}" if space and "." not in name else name
+        if len(full) > MAX_FULL_NAME_CHARACTERS:
+            raise _invalid(
+                where,
+                f"{what} is too long: full names have at most {MAX_FULL_NAME_CHARACTERS} "
+                "characters.",
+            )
         parts = full.split(".")
         if not all(is_avro_name(part) for part in parts):
             raise _invalid(where, f"{what} is not allowed (full: {shown(full)}): {_NAME_RULE}.")
-        if parts[-1] in _KINDS:
+        if parts[-1] in PRIMITIVE_NAMES:
             raise _invalid(where, f"{what} is that of a primitive type.")
         if full in self._defined:
             raise _invalid(where, f"the type '{full}' is defined twice. Use its name alone here.")
         self._defined[full] = None
+        return self._counted(full, where)
+
+    def _counted(self, full: str, where: str) -> str:
+        """A full name that is kept. A long namespace must not fill the memory with every use."""
+        self._name_characters += len(full)
+        if self._name_characters > _MAX_NAME_CHARACTERS:
+            raise _invalid(
+                where,
+                f"the full names up to here have more than {_MAX_NAME_CHARACTERS} characters. Use "
+                "shorter namespaces.",
+            )
         return full
 
     def _finish(self, named: Named, where: str) -> None:
@@ -336,7 +355,7 @@ class _Parser:
                 for alias in _aliases(tree, where)
             )
         )
-        self._aliases += [(alias, name, where) for alias in full]
+        self._aliases += [(self._counted(alias, where), name, where) for alias in full]
         return full
 
 

@@ -54,7 +54,7 @@ class DuologSource(DataSource):
             raise InvalidSetting(
                 "A log cannot be overwritten. Use mode('append'), or clear the topic first."
             )
-        return BatchWriter(plan_batch(SinkOptions.of(self.options), arrow_schema(schema)))
+        return BatchWriter(*plan_batch(SinkOptions.of(self.options), arrow_schema(schema)))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
         from duolog.connector.arrow_rows import arrow_schema
@@ -63,8 +63,8 @@ class DuologSource(DataSource):
 
         if overwrite:
             raise InvalidSetting(
-                "Output mode 'complete' would write the whole result with every batch. Use 'append' "
-                "or 'update'."
+                "Output mode 'complete' would write the whole result with every batch. Use "
+                "'append' or 'update'."
             )
         return StreamWriter(plan_stream(SinkOptions.of(self.options), arrow_schema(schema)))
 
@@ -79,8 +79,9 @@ class Message(WriterCommitMessage):
 class BatchWriter(DataSourceArrowWriter):
     """One batch write."""
 
-    def __init__(self, planned: Planned) -> None:
+    def __init__(self, planned: Planned, epoch: int) -> None:
         self._planned = planned
+        self._epoch = epoch
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
         from pyspark import TaskContext
@@ -104,12 +105,6 @@ class BatchWriter(DataSourceArrowWriter):
         from duolog.connector.sink import abort
 
         abort(_staged(messages))
-
-    @property
-    def _epoch(self) -> int:
-        epoch = self._planned.epoch
-        assert epoch is not None
-        return epoch
 
 
 class StreamWriter(DataSourceStreamArrowWriter):

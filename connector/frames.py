@@ -24,7 +24,7 @@ from duolog.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import DataStreamWriter
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from duolog.log.model import Appended
 
@@ -45,9 +45,8 @@ def write_batch(
     parsed = SinkOptions.of({**(options or {}), **more})
     if is_anonymous(parsed) and _is_in_stream(df):
         raise anonymous_in_stream()
-    planned = plan_batch(parsed, arrow_schema(df.schema))
-    assert planned.epoch is not None
-    return _run(df, planned, planned.epoch)
+    planned, epoch = plan_batch(parsed, arrow_schema(df.schema))
+    return _run(df, planned, epoch)
 
 
 def write_stream(

@@ -30,8 +30,8 @@ def stream_name(options: SinkOptions) -> str:
     name = options.app_id or options.query_name
     if name is None:
         raise InvalidSetting(
-            "A stream needs a name that stays the same when it is started again: by it a batch that "
-            "Spark repeats is known and not written twice. Set queryName('…'), or option "
+            "A stream needs a name that stays the same when it is started again: by it a batch "
+            "that Spark repeats is known and not written twice. Set queryName('…'), or option "
             "'txnAppId'."
         )
     return name
@@ -65,7 +65,7 @@ def is_anonymous(options: SinkOptions) -> bool:
 def anonymous_in_stream() -> InvalidSetting:
     """Inside foreachBatch, Spark runs writes again; nobody would notice."""
     return InvalidSetting(
-        "This batch write runs inside a stream's foreachBatch, which Spark repeats after a failure: "
-        "its records would be there twice. Set option 'txnAppId' to a name for this write, and "
-        "'txnVersion' to the batch id that foreachBatch is given."
+        "This batch write runs inside a stream's foreachBatch, which Spark repeats after a "
+        "failure: its records would be there twice. Set option 'txnAppId' to a name for this "
+        "write, and 'txnVersion' to the batch id that foreachBatch is given."
     )

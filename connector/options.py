@@ -40,7 +40,16 @@ SINK_OPTIONS = (
     ),
     SinkOption("table", "the rows are those of this table, and its routes say which topics"),
     SinkOption("keyColumns", "the table's key columns, comma between", "no key"),
-    SinkOption("changes", "with `table`: what the rows say of changes", "found from the columns"),
+    SinkOption(
+        "changes",
+        "with `table`: what the rows are, `append`, `read`, `delta`, `iceberg` or `debezium`",
+        "found from the columns",
+    ),
+    SinkOption(
+        "rowColumns",
+        "with `changes=debezium` and JSON in `value`: the row's columns, as in "
+        "`id BIGINT, note STRING`",
+    ),
     SinkOption(
         "unrouted", "with `table`: `fail` on changes that no route takes, or `drop` them", "fail"
     ),
@@ -61,7 +70,7 @@ SINK_OPTIONS = (
 )
 _BY_NAME = {option.name.lower(): option.name for option in SINK_OPTIONS}
 _SPARKS_OWN = frozenset({"checkpointlocation"})
-_ONLY_FOR_TABLES = ("keyColumns", "changes", "unrouted")
+_ONLY_FOR_TABLES = ("keyColumns", "changes", "rowColumns", "unrouted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,7 @@ class SinkOptions:
     table: str | None = None
     key_columns: tuple[str, ...] = ()
     changes: str | None = None
+    row_columns: str | None = None
     unrouted: Unrouted = Unrouted.FAIL
     query_name: str | None = None
     app_id: str | None = None
@@ -94,6 +104,7 @@ class SinkOptions:
             table=known.get("table"),
             key_columns=_names(known.get("keyColumns", "")),
             changes=known.get("changes"),
+            row_columns=known.get("rowColumns"),
             unrouted=_unrouted(known.get("unrouted", Unrouted.FAIL)),
             query_name=known.get("queryName"),
             app_id=known.get("txnAppId"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from duolog.connector.feeds import feed_for
 from duolog.connector.identity import batch_writer, stream_writer, target_of
 from duolog.connector.options import SinkOptions, Unrouted
+from duolog.connector.row_columns import row_columns
 from duolog.connector.stage import LastEpoch, Staged, StagePlan
 from duolog.connector.staged_part import StagedPart
 from duolog.connector.table_rows import TableRows
@@ -34,11 +35,10 @@ _LOG: Final = logging.getLogger("duolog.connector")
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A write that is ready to be run. A stream's epoch is known only with its batch."""
+    """A write that is ready to be run."""
 
     options: SinkOptions
     stage: StagePlan
-    epoch: int | None = None
 
 
 def plan_stream(options: SinkOptions, schema: pa.Schema) -> Planned:
@@ -49,12 +49,12 @@ def plan_stream(options: SinkOptions, schema: pa.Schema) -> Planned:
         return Planned(options, _stage_plan(options, schema, log, writer))
 
 
-def plan_batch(options: SinkOptions, schema: pa.Schema) -> Planned:
-    """Plan a batch write."""
+def plan_batch(options: SinkOptions, schema: pa.Schema) -> tuple[Planned, int]:
+    """Plan a batch write, and say its epoch; a stream's is known only with its batch."""
     batch_writer(options, "")
     with _opened(options) as log:
         writer, epoch = batch_writer(options, _target(options, log))
-        return Planned(options, _stage_plan(options, schema, log, writer), epoch)
+        return Planned(options, _stage_plan(options, schema, log, writer)), epoch
 
 
 def commit(planned: Planned, epoch: int, staged: Sequence[Staged]) -> Appended:
@@ -146,6 +146,7 @@ def _rows(
         key_columns=options.key_columns,
         changes=options.changes,
         ts_ms=now_ms,
+        row_schema=None if options.row_columns is None else row_columns(options.row_columns),
     )
     prepared = log.prepare_rows(options.table, feed.rows, feed.key_columns)
     return TableRows(feed, prepared, options.unrouted)

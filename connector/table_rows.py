@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from duolog.connector.feeds.feed import Feed, Ordered
 from duolog.connector.options import Unrouted
@@ -47,6 +46,6 @@ class TableRows:
         routes = sorted({f"'{p.topic.name}'" for p in self.table.routes})
         return InvalidRows(
             f"{count} of {len(changes)} changes of table '{changes.table}' have no route "
-            f"(topics with a route for it: {', '.join(routes) or 'none'}). Add a route for what was "
-            "done to them, or set option unrouted=drop to leave such changes out."
+            f"(topics with a route for it: {', '.join(routes) or 'none'}). Add a route for what "
+            "was done to them, or set option unrouted=drop to leave such changes out."
         )

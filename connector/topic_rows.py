@@ -1,13 +1,13 @@
 """Rows as Spark's Kafka sink takes them: records of topics, column by column.
 
-| column    | type                                    |                                             |
-|-----------|-----------------------------------------|---------------------------------------------|
-| value     | string, binary                          | must be there; null is a tombstone          |
-| key       | string, binary                          | null or missing: partitions take turns      |
-| topic     | string                                  | name or alias; the option wins              |
-| partition | a whole number                          | null or missing: by the key, as Kafka does  |
-| headers   | array<struct<key string, value binary>> |                                             |
-| timestamp | timestamp                               | null or missing: now                        |
+| column    | type                                    |                                            |
+|-----------|-----------------------------------------|--------------------------------------------|
+| value     | string, binary                          | must be there; null is a tombstone         |
+| key       | string, binary                          | null or missing: partitions take turns     |
+| topic     | string                                  | name or alias; the option wins             |
+| partition | a whole number                          | null or missing: by the key, as Kafka does |
+| headers   | array<struct<key string, value binary>> |                                            |
+| timestamp | timestamp                               | null or missing: now                       |
 
 Other columns are left out, as Spark's sink does. Runs in Spark tasks.
 """
@@ -87,6 +87,8 @@ class TopicRows:
         records = pa.RecordBatch.from_arrays(
             [columns[name] for name in RECORD_SCHEMA.names], schema=RECORD_SCHEMA
         )
+        if not len(rows):
+            return
         for topic, share, wanted in self._by_topic(records, named):
             places = _places(topic, share.column("key"), wanted, turn)
             for partition, placed in _by_number(share, places):
@@ -202,4 +204,4 @@ def _by_number(
 
 
 def _first(flags: pa.BooleanArray) -> int:
-    return int(pc.index(flags, True).as_py())  # noqa: FBT003
+    return int(pc.index(flags, True).as_py())

@@ -25,9 +25,11 @@ from duolog.errors import Undecodable
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    Offsets = npt.NDArray[np.int32]
     Positions = npt.NDArray[np.int64]
 
 _BYTES_AT_ONCE: Final = 1 << 20
+_MOST_OFFSET: Final = 2**31 - 1
 
 
 def decoder_of(writer: Schema, reader: Schema | None = None) -> BodyDecoder:
@@ -55,21 +57,26 @@ class BodyDecoder:
         Raises Undecodable, which names the first bad row and the field.
         """
         bounds, content = _memory(bodies)
-        rows = np.flatnonzero(bodies.is_valid()) if bodies.null_count else np.arange(len(bodies))
-        begin, end = bounds[:-1][rows], bounds[1:][rows]
+        begin, end = bounds[:-1], bounds[1:]
+        rows = np.flatnonzero(bodies.is_valid()) if bodies.null_count else None
+        if rows is not None:
+            begin, end = begin[rows], end[rows]
         parts: list[pa.Array] = []
         empty_items = 0
         for part in _parts(begin, end):
-            first, last = begin[part.start], end[part.stop - 1]
+            first, last = int(begin[part.start]), int(end[part.stop - 1])
             page = Page(content[first:last], empty_items)
-            at, stop = begin[part] - first + BEFORE, end[part] - first + BEFORE
+            # Positions are kept for a part at a time: as long as the batch, they would be larger.
+            at, stop = _positions(begin[part], first), _positions(end[part], first)
             try:
                 parts.append(self._read(page, at, stop))
             except Suspect:
-                raise self._refusal(page, at, stop, rows[part], empty_items) from None
+                numbers = np.arange(part.start, part.stop) if rows is None else rows[part]
+                raise self._refusal(page, at, stop, numbers, empty_items) from None
             empty_items = page.empty_items
         try:
-            return spread(_joined(parts, self.type), rows, len(bodies))
+            values = _joined(parts, self.type)
+            return values if rows is None else spread(values, rows, len(bodies))
         except pa.ArrowException as error:
             raise Undecodable(
                 f"{len(bodies)} bodies give a column too large for Arrow ({error}). Decode fewer "
@@ -105,24 +112,28 @@ class BodyDecoder:
         return Fault(f"{left} bytes are left over") if left else None
 
 
-def _memory(bodies: pa.BinaryArray) -> tuple[Positions, npt.NDArray[np.uint8]]:
+def _memory(bodies: pa.BinaryArray) -> tuple[Offsets, npt.NDArray[np.uint8]]:
     """Where each body begins and ends, and the bytes of all."""
-    _, offsets, content = bodies.buffers()
     if not len(bodies):
-        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+        return np.zeros(1, np.int32), np.empty(0, np.uint8)
+    _, offsets, content = bodies.buffers()
     bounds = np.frombuffer(offsets, np.int32, len(bodies) + 1, bodies.offset * 4)
-    empty = content is None or not content.size
-    return (
-        bounds.astype(np.int64),
-        np.empty(0, np.uint8) if empty else np.frombuffer(content, np.uint8),
-    )
+    if content is None or not content.size:
+        return bounds, np.empty(0, np.uint8)
+    return bounds, np.frombuffer(content, np.uint8)
 
 
-def _parts(begin: Positions, end: Positions) -> Iterator[slice]:
+def _positions(offsets: Offsets, first: int) -> Positions:
+    """Places in the page of the body that begins at `first`."""
+    return offsets.astype(np.int64) + (BEFORE - first)
+
+
+def _parts(begin: Offsets, end: Offsets) -> Iterator[slice]:
     """Stretches of rows that are read together."""
     first = 0
     while first < len(begin):
-        fitting = int(np.searchsorted(end, begin[first] + _BYTES_AT_ONCE, "right"))
+        most = np.int32(min(int(begin[first]) + _BYTES_AT_ONCE, _MOST_OFFSET))
+        fitting = int(np.searchsorted(end, most, "right"))
         stop = max(first + 1, min(fitting, first + ROWS_AT_ONCE))
         yield slice(first, stop)
         first = stop

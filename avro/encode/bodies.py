@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 2**31 - 1  # what an Arrow binary column holds
 
-_CELL_BYTES = 32  # of values; wider ones gain nothing (measured)
+_CELL_BYTES = 32  # of words, or of a span; more gains nothing (measured)
+_WIDEST_CELL_BYTES = 48
 # In what sizes the rest of a long value is copied: the largest that the value is as long as.
 _BLOCKS = (8192, 1024, 128, _CELL_BYTES)
 _COPIED_BYTES = 1 << 19  # of blocks, at a time
@@ -74,23 +75,34 @@ class Bodies:
 
 @dataclass(slots=True)
 class _Cell:
-    """Words at fixed places, of which only the last may vary in size; or one span."""
+    """Words at fixed places, and behind them a span. All but the last have one size in all rows."""
 
     sizes: Sizes
     width: int
     words: list[tuple[int, Words]] = field(default_factory=list)
     span: Spans | None = None
+    span_place: int = 0
+    span_held: int = 0  # how many bytes of the span the cell holds
+
+    def end(self) -> int | None:
+        """Where more can be put; None where that varies."""
+        if self.span is not None or not self.words:
+            return None
+        place, last = self.words[-1]
+        return place + last.sizes if isinstance(last.sizes, int) else None
 
 
 def _cells_of(pieces: Iterable[Piece]) -> list[_Cell]:
     cells: list[_Cell] = []
     for piece in pieces:
-        if isinstance(piece, Spans):
-            largest = piece.sizes if isinstance(piece.sizes, int) else int(piece.sizes.max())
-            if largest:
-                cells.append(_Cell(piece.sizes, min(_CELL_BYTES, _up(largest)), span=piece))
-        elif not (cells and cells[-1].words and _joins(cells[-1], piece)):
-            cells.append(_Cell(piece.sizes, WORD_BYTES, [(0, piece)]))
+        last = cells[-1] if cells else _Cell(0, 0)
+        if isinstance(piece, Words):
+            if not _takes_words(last, piece):
+                cells.append(_Cell(piece.sizes, WORD_BYTES, [(0, piece)]))
+        elif largest := piece.sizes if isinstance(piece.sizes, int) else int(piece.sizes.max()):
+            held = min(_CELL_BYTES, _up(largest))
+            if not _takes_span(last, piece, held):
+                cells.append(_Cell(piece.sizes, held, span=piece, span_held=held))
     return cells
 
 
@@ -99,18 +111,31 @@ def _up(size: int) -> int:
     return -(-size // WORD_BYTES) * WORD_BYTES
 
 
-def _joins(cell: _Cell, words: Words) -> bool:
-    """Put the words behind those that the cell has, if it can take them."""
+def _takes_words(cell: _Cell, words: Words) -> bool:
+    """Put the words behind what the cell has, if they have a place there."""
+    if cell.span is not None or not cell.words:
+        return False
     place, last = cell.words[-1]
+    end = cell.end()
     if last.largest + words.largest <= WORD_BYTES:
         cell.words[-1] = place, _joined(last, words)
-    elif isinstance(last.sizes, int) and place + last.sizes + words.largest <= _CELL_BYTES:
-        place += last.sizes
-        cell.words.append((place, words))
-        cell.width = _up(place + WORD_BYTES)
+    elif end is not None and end + words.largest <= _CELL_BYTES:
+        cell.words.append((end, words))
+        cell.width = _up(end + WORD_BYTES)
     else:
         return False
     cell.sizes = cell.sizes + words.sizes
+    return True
+
+
+def _takes_span(cell: _Cell, span: Spans, held: int) -> bool:
+    """Put the span behind what the cell has, if it has a place there."""
+    end = cell.end()
+    if end is None or end + held > _WIDEST_CELL_BYTES:
+        return False
+    cell.span, cell.span_place, cell.span_held = span, end, held
+    cell.width = max(cell.width, _up(end + held))
+    cell.sizes = cell.sizes + span.sizes
     return True
 
 
@@ -147,17 +172,17 @@ def _write(
         if index:
             np.add(places[:, index - 1], cells[index - 1].sizes, out=places[:, index])
         begin = index * width
-        if cell.span is not None:
-            column = np.ndarray((rows,), f"V{width}", staged, begin, (row_bytes,))
-            _stage(cell.span, width, column)
         for place, words in cell.words:
             numbers = np.ndarray((rows,), "<u8", staged, begin + place, (row_bytes,))
             numbers[:] = words.values
+        if cell.span is not None:
+            kind, place = f"V{cell.span_held}", begin + cell.span_place
+            _stage(cell.span, np.ndarray((rows,), kind, staged, place, (row_bytes,)))
     # numpy stores through a list of places in its order, so what comes later wins.
     _windows(buffer, width)[places.reshape(-1)] = staged.view(f"V{width}")
     for index, cell in enumerate(cells):
-        if cell.span is not None and cell.width == _CELL_BYTES:
-            _write_rest(cell.span, places[:, index], width, buffer)
+        if cell.span is not None and cell.span_held == _CELL_BYTES:
+            _write_rest(cell.span, places[:, index] + cell.span_place, buffer)
 
 
 def _windows(content: npt.NDArray[np.uint8], width: int) -> npt.NDArray[np.void]:
@@ -165,9 +190,9 @@ def _windows(content: npt.NDArray[np.uint8], width: int) -> npt.NDArray[np.void]
     return np.ndarray((len(content) - width + 1,), f"V{width}", content, 0, (1,))
 
 
-def _stage(span: Spans, width: int, column: npt.NDArray[np.void]) -> None:
+def _stage(span: Spans, column: npt.NDArray[np.void]) -> None:
     """The first bytes of each span, and what is behind it."""
-    content, starts = span.content, span.starts
+    content, starts, width = span.content, span.starts, column.itemsize
     last = len(content) - width
     if last >= 0 and starts.max() <= last:
         column[:] = _windows(content, width)[starts]
@@ -185,21 +210,20 @@ def _stage(span: Spans, width: int, column: npt.NDArray[np.void]) -> None:
 def _write_rest(
     span: Spans,
     places: npt.NDArray[np.int64],
-    width: int,
     buffer: npt.NDArray[np.uint8],
 ) -> None:
-    """What the cells did not hold of the spans that are longer."""
+    """What the cells do not hold of the spans that are longer."""
     sizes = np.broadcast_to(np.asarray(span.sizes, np.int64), places.shape)
-    rows = np.flatnonzero(sizes > width)
+    rows = np.flatnonzero(sizes > _CELL_BYTES)
     for block in _BLOCKS:
         fits = sizes[rows] >= block
         chosen, rows = rows[fits], rows[~fits]
         if len(chosen):
             length = sizes[chosen]
-            counts = (length - (width + 1)) // block + 1
+            counts = (length - (_CELL_BYTES + 1)) // block + 1
             ends = np.cumsum(counts)
             number = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
-            skipped = np.minimum(width + number * block, np.repeat(length - block, counts))
+            skipped = np.minimum(_CELL_BYTES + number * block, np.repeat(length - block, counts))
             source = np.repeat(span.starts[chosen], counts) + skipped
             target = np.repeat(places[chosen], counts) + skipped
             blocks, written = _windows(span.content, block), _windows(buffer, block)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from duolog.avro.encode.pieces import Piece, Presence
 
 _FEWEST_ROWS, _MOST_ROWS = 1 << 9, 1 << 14
-_STAGED_BYTES = 1 << 20  # about as much as the processor keeps near
+_STAGED_BYTES = 1 << 22  # about as much as the processor keeps near
 _PIECE_BYTES = 40
 
 

@@ -65,9 +65,17 @@ class Branch:
             number = constant(varint(self.branch), present, len(values))
             return [*number, *self.inner.pieces(values, present)]
         return [
-            *_numbers(np.where(valid, self.branch, self.null), present),
+            *self._numbers(valid, self.null, present),
             *self.inner.pieces(values, both(present, Presence(valid))),
         ]
+
+    def _numbers(
+        self, valid: npt.NDArray[np.bool_], null: int, present: Presence | None
+    ) -> list[Piece]:
+        if self.branch + null == 1:  # one of two, as a byte of 0 or 2
+            second = valid if self.branch else ~valid
+            return [words_where(present, second.astype(np.uint64) << np.uint64(1), 1, 1)]
+        return _numbers(np.where(valid, self.branch, null), present)
 
 
 @dataclass(frozen=True, slots=True)

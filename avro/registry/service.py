@@ -110,10 +110,10 @@ class RegistryService:
         if version != -1 and not 1 <= version <= MAX_NUMBER:
             raise refusals.invalid_version(str(version))
         subject = normalized(subject)
-        found = self._store.find(subject, version, deleted=deleted)
-        if found is not None:
-            return found
         with self._store.reading() as state:
+            found = state.find_anywhere(subject, version, deleted=deleted)
+            if found is not None:
+                return found
             if state.has_subject(subject, deleted=deleted):
                 raise refusals.version_not_found(version)
         raise refusals.subject_not_found(subject)

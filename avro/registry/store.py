@@ -54,7 +54,7 @@ class Store:
     def find(self, subject: str, version: int, *, deleted: bool) -> Version | None:
         """A version as references name it."""
         with self.reading() as state:
-            return state.find_anywhere(subject, version, deleted=deleted)
+            return state.find(subject, version, deleted=deleted)
 
     def _load(self) -> State:
         state = State()

@@ -42,8 +42,8 @@ def feed_for(
 ) -> Feed:
     """The feed of rows with these columns.
 
-    `ts_ms` is the time of changes that carry none (see `Feed.at`). `row_schema` has the columns of the rows inside Debezium's JSON, `snapshot_times_ms` the times
-    of Iceberg's snapshots.
+    `ts_ms` is the time of changes that carry none (see `Feed.at`). `row_schema` has the columns of
+    the rows inside Debezium's JSON, `snapshot_times_ms` the times of Iceberg's snapshots.
     """
     keys = tuple(key_columns)
     said = None if changes is None else changes.strip().lower()

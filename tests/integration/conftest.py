@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from duolog.jars import fetch_jars
 from tests.support.spark import spark_session
 
 if TYPE_CHECKING:
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session for the whole run: starting it takes seconds."""
-    with spark_session(tmp_path_factory.mktemp("spark")) as session:
+    """One session for the whole run: starting it takes seconds. It has Spark's own Avro."""
+    jars = fetch_jars("org.apache.spark", "spark-avro_2.13", "4.1.1", transitive=False)
+    more = {"spark.jars": ",".join(map(str, jars))}
+    with spark_session(tmp_path_factory.mktemp("spark"), more) as session:
         yield session
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """PySpark leaves the sockets that it collected rows over to Python's garbage collector."""
+    for item in items:
+        if {"spark", "lake"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))

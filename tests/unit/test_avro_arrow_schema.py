@@ -295,6 +295,12 @@ def test_columns_nested_deeper_than_any_table_are_refused() -> None:
         record_of(nested(32), "R")
 
 
+def test_a_path_that_is_too_long_a_name_is_refused() -> None:
+    inner = pa.struct([pa.field("é" * 600, pa.binary(2))])
+    with pytest.raises(InvalidRows, match="more than 4096 characters"):
+        record_of(pa.schema([pa.field("a", inner)]), "R")
+
+
 @pytest.mark.parametrize("name", ["", "a b", "shop..Order", "shop.int", "2nd", ".R"])
 def test_a_record_needs_a_full_name(name: str) -> None:
     with pytest.raises(InvalidSchema, match="cannot name a record"):

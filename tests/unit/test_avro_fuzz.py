@@ -104,7 +104,7 @@ NASTY = (
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(SEEDS, st.lists(st.binary(max_size=40), min_size=3, max_size=10))
 def test_random_bytes_are_refused_or_read_as_fastavro_reads_them(
     seed: int, bodies: list[bytes]
@@ -115,7 +115,7 @@ def test_random_bytes_are_refused_or_read_as_fastavro_reads_them(
         check(decoder, reference, body)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.data(), SEEDS)
 def test_changed_bodies_are_refused_or_read_as_fastavro_reads_them(
     data: st.DataObject, seed: int
@@ -128,7 +128,7 @@ def test_changed_bodies_are_refused_or_read_as_fastavro_reads_them(
         check(decoder, reference, data.draw(mutations(body)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data(), SEEDS, st.sampled_from((2, 40, 90)))
 def test_the_first_bad_row_of_a_batch_is_named(data: st.DataObject, seed: int, rows: int) -> None:
     cases = Cases(seed)

@@ -366,6 +366,23 @@ def test_a_default_cannot_make_the_reader_work_for_ever() -> None:
         parse_schema(text)
 
 
+def test_long_names_cannot_fill_the_memory() -> None:
+    space = "a." * 1500 + "b"
+    types = [{"type": "fixed", "name": f"F{index}", "size": 1} for index in range(6000)]
+    fields = [{"name": f"f{index}", "type": kind} for index, kind in enumerate(types)]
+    with pytest.raises(InvalidSchema, match="Use shorter namespaces"):
+        parse_schema(_record(*fields, name=f"{space}.R"))
+    aliases = [f"a{index}" for index in range(6000)]
+    with pytest.raises(InvalidSchema, match="Use shorter namespaces"):
+        parse_schema(_record(name=f"{space}.R", aliases=aliases))
+    fields = [{"name": f"f{index}", "type": "R"} for index in range(6000)]
+    with pytest.raises(InvalidSchema, match="Use shorter namespaces"):
+        parse_schema(_record(*fields, name=f"{space}.R"))
+    parse_schema(_record(name="a" * 4096))
+    with pytest.raises(InvalidSchema, match="full names have at most 4096"):
+        parse_schema(_record(name="a" * 4097))
+
+
 def test_types_of_referenced_schemas_are_known_by_name() -> None:
     money = parse_schema(
         '{"type":"record","name":"shop.Money","fields":[{"name":"n","type":"int"}]}'

@@ -12,6 +12,7 @@ from typing import Self
 
 from duolog.bridge.kafka.local.distribution import KAFKA_VERSION, kafka_jars
 from duolog.bridge.kafka.local.kept import KeptProcess
+from duolog.bridge.kafka.local.lock import held_folder
 from duolog.bridge.kafka.local.ports import check_free, free_port
 from duolog.bridge.kafka.local.properties import (
     CLIENTS,
@@ -114,30 +115,30 @@ class LocalKafka:
             return
         self.stop()  # lets go of one that ended by itself
         java, jars = find_java(), kafka_jars(self._progress)
-        self._make_folder()
-        for attempt in range(_PORT_TRIES):
-            if self._port:
-                check_free(self._port)
-            try:
-                self._start_on(self._port or free_port(), java, jars)
-            except PortTaken:  # somebody took one of the ports in between
-                if attempt == _PORT_TRIES - 1:
-                    raise
-            else:
-                return
+        with held_folder(self._make_folder()) as lock:
+            for attempt in range(_PORT_TRIES):
+                if self._port:
+                    check_free(self._port)
+                try:
+                    self._start_on(self._port or free_port(), java, jars, lock)
+                except PortTaken:  # somebody took one of the ports in between
+                    if attempt == _PORT_TRIES - 1:
+                        raise
+                else:
+                    return
 
-    def _make_folder(self) -> None:
+    def _make_folder(self) -> Path:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="duolog-kafka-"))
-            return
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InvalidSetting(
                 f"Kafka's folder {self._folder} cannot be made: {error.strerror}. Name another."
             ) from error
+        return self._folder
 
-    def _start_on(self, port: int, java: str, jars: list[Path]) -> None:
+    def _start_on(self, port: int, java: str, jars: list[Path], lock: int) -> None:
         settings, logging = self.folder / "broker.properties", self.folder / "log4j2.properties"
         data = self.folder / "data"
         properties = broker_properties(
@@ -159,6 +160,7 @@ class LocalKafka:
             ],
             self.log_file,
             grace_seconds=self._stop_seconds,
+            inherited=lock,
         )
         try:
             self._wait_until_ready(self._process, port, cluster, log_start)

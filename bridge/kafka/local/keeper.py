@@ -37,6 +37,7 @@ def main(parent: int, grace_seconds: float, command: list[str]) -> int:
         command,
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr.fileno(),
+        close_fds=False,  # what was made for it to inherit
         preexec_fn=_die_with_keeper,  # noqa: PLW1509 - there are no threads here
     )
     os.write(1, b"%d\n" % program.pid)

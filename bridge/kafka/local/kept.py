@@ -15,9 +15,14 @@ _MARGIN_SECONDS = 10.0  # for the keeper to end after its program was killed
 
 
 class KeptProcess:
-    """A running program and its keeper; see keeper.py. What the program says goes to a file."""
+    """A running program and its keeper; see keeper.py. What the program says goes to a file.
 
-    def __init__(self, command: Sequence[str], log_file: Path, *, grace_seconds: float) -> None:
+    Both inherit a file descriptor, whose lock is then held for as long as one of them lives.
+    """
+
+    def __init__(
+        self, command: Sequence[str], log_file: Path, *, grace_seconds: float, inherited: int
+    ) -> None:
         self._grace_seconds = grace_seconds
         keeper = [sys.executable, "-I", "-S", str(_KEEPER), str(os.getpid()), str(grace_seconds)]
         with log_file.open("ab") as log:
@@ -26,6 +31,7 @@ class KeptProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                pass_fds=(inherited,),
                 start_new_session=True,  # Ctrl-C is for us; we then stop it in order
             )
         self._orders = cast("IO[bytes]", self._keeper.stdin)

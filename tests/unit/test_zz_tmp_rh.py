@@ -1,0 +1,615 @@
+"""The registry without HTTP: what is stored, ids, threads, failures, references."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from duolog.avro.compatibility import Level
+from duolog.avro.registry import parsing
+from duolog.avro.registry.contexts import Qualified, begins_with, beside, is_valid_subject, within
+from duolog.avro.registry.documents import MemoryDocuments
+from duolog.avro.registry.model import Candidate, Config, Content, Mode
+from duolog.avro.registry.port import Registry, SchemaReference, SchemaText
+from duolog.avro.registry.rules import Metadata, Rule, RuleMode, RuleSet
+from duolog.avro.registry.service import Listed, RegistryService
+from duolog.errors import (
+    DamagedLog,
+    DuologError,
+    IncompatibleSchema,
+    InvalidSchema,
+    NotWritten,
+    OutcomeUnknown,
+    RegistryRefused,
+    UnknownSchema,
+    UnknownSubject,
+    UnsupportedFormat,
+)
+
+
+def record(*fields: str, name: str = "R") -> str:
+    members = []
+    for field in fields:
+        field_name, type_, *default = field.split(":")
+        members.append({"name": field_name, "type": type_} | ({"default": 0} if default else {}))
+    schema = {"type": "record", "name": name, "fields": members}
+    return json.dumps(schema, separators=(",", ":"))
+
+
+A = record("a:int")
+B = record("a:int", "b:string")
+C = record("a:int", "c:int:0")
+
+
+@pytest.fixture
+def documents() -> MemoryDocuments:
+    return MemoryDocuments()
+
+
+@pytest.fixture
+def service(documents: MemoryDocuments) -> RegistryService:
+    return RegistryService(documents)
+
+
+def put(service: RegistryService, subject: str, text: str, **more: Any) -> int:
+    return service.registration.register(subject, Candidate(text, **more)).id
+
+
+def refused(action: Callable[[], object]) -> int:
+    with pytest.raises(RegistryRefused) as caught:
+        action()
+    return caught.value.error_code
+
+
+# What is stored
+
+RULES = RuleSet(domain=(Rule(name="r", type="CEL", mode=RuleMode.WRITE, expr="true"),))
+STORED_BY_FORMAT_1 = {
+    b"context/.": b'{"format":1,"name":".","next_id":3,"listed":true}',
+    b"context/.ctx": b'{"format":1,"name":".ctx","next_id":2,"listed":true}',
+    b"schema/./1": (
+        b'{"format":1,"context":".","id":1,"type":"AVRO","text":"{\\"type\\":\\"record\\",'
+        b'\\"name\\":\\"R\\",\\"fields\\":[{\\"name\\":\\"a\\",\\"type\\":\\"int\\"}]}",'
+        b'"references":[],"metadata":null,"ruleSet":null}'
+    ),
+    b"schema/./2": (
+        b'{"format":1,"context":".","id":2,"type":"AVRO","text":"{\\"type\\":\\"array\\",'
+        b'\\"items\\":\\"R\\"}","references":[{"name":"R","subject":"s","version":1}],"metadata":'
+        b'{"tags":{"x":["PII"]},"properties":{"owner":"\xc3\xa4"},"sensitive":["owner"]},"ruleSet":'
+        b'{"domainRules":[{"name":"r","kind":"TRANSFORM","mode":"WRITE","type":"CEL","expr":"true",'
+        b'"disabled":false}]}}'
+    ),
+    b"schema/.ctx/1": (
+        b'{"format":1,"context":".ctx","id":1,"type":"AVRO","text":"\\"string\\"","references":[],'
+        b'"metadata":null,"ruleSet":null}'
+    ),
+    b"version/s/1": b'{"format":1,"subject":"s","version":1,"id":1,"deleted":false}',
+    b"version/a/b/1": b'{"format":1,"subject":"a/b","version":1,"id":2,"deleted":true}',
+    b"version/:.ctx:s/1": b'{"format":1,"subject":":.ctx:s","version":1,"id":1,"deleted":false}',
+    b"config/": b'{"format":1,"subject":"","config":{"compatibilityLevel":"FULL"}}',
+    b"config/s": (
+        b'{"format":1,"subject":"s","config":{"normalize":true,"defaultMetadata":'
+        b'{"properties":{"team":"x"}}}}'
+    ),
+    b"mode/s": b'{"format":1,"subject":"s","mode":"READONLY"}',
+}
+
+
+def test_documents_are_written_in_this_form(
+    service: RegistryService, documents: MemoryDocuments
+) -> None:
+    put(service, "s", A)
+    metadata = Metadata.of({"x": ["PII"]}, {"owner": "ä"}, ["owner"])
+    references = (SchemaReference("R", "s", 1),)
+    array = '{"type": "array", "items": "R"}'
+    put(service, "a/b", array, references=references, metadata=metadata, rules=RULES)
+    service.deletion.delete_version("a/b", 1)
+    put(service, ":.ctx:s", '"string"')
+    service.settings.update_config("", {"level": Level.FULL})
+    default = Metadata.of(properties={"team": "x"})
+    service.settings.update_config("s", {"normalize": True, "default_metadata": default})
+    service.settings.set_mode("s", Mode.READONLY)
+    assert documents.load() == STORED_BY_FORMAT_1
+
+
+def test_documents_of_format_1_are_read() -> None:
+    service = RegistryService(MemoryDocuments(STORED_BY_FORMAT_1))
+    assert service.subjects(":*:") == [":.ctx:s", "s"]
+    (deleted,) = service.versions("a/b", Listed.DELETED)
+    assert deleted.content == Content(
+        '{"type":"array","items":"R"}',
+        references=(SchemaReference("R", "s", 1),),
+        metadata=Metadata.of({"x": ["PII"]}, {"owner": "ä"}, ["owner"]),
+        rules=RULES,
+    )
+    assert service.settings.config() == Config(level=Level.FULL)
+    assert service.settings.config_in_scope("s").normalize is True
+    assert service.settings.mode("s") is Mode.READONLY
+    assert put(service, "next", B) == 3
+
+
+@pytest.mark.parametrize("key", STORED_BY_FORMAT_1)
+def test_documents_of_an_unknown_format_are_refused_by_name(key: bytes) -> None:
+    newer = STORED_BY_FORMAT_1[key].replace(b'"format":1', b'"format":2')
+    with pytest.raises(UnsupportedFormat, match=f"'{key.decode()}' has format 2"):
+        RegistryService(MemoryDocuments({**STORED_BY_FORMAT_1, key: newer}))
+
+
+def test_documents_of_an_unknown_kind_are_refused_by_name() -> None:
+    documents = MemoryDocuments({b"exporter/x": b'{"format":1}'})
+    with pytest.raises(UnsupportedFormat, match="'exporter/x' of an unknown kind"):
+        RegistryService(documents)
+
+
+@pytest.mark.parametrize("key", STORED_BY_FORMAT_1)
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"{}", b'{"format":1}', b'{"format":"1"}'])
+def test_damaged_documents_are_refused_by_name(key: bytes, damage: bytes) -> None:
+    documents = MemoryDocuments({**STORED_BY_FORMAT_1, key: damage})
+    with pytest.raises(DamagedLog, match=f"'{key.decode()}' is not as it was written"):
+        RegistryService(documents)
+
+
+def test_a_version_without_its_schema_is_damage() -> None:
+    documents = dict(STORED_BY_FORMAT_1)
+    del documents[b"schema/./1"]
+    with pytest.raises(DamagedLog, match="version/s/1"):
+        RegistryService(MemoryDocuments(documents))
+
+
+# Identity
+
+
+def test_guids_are_those_of_confluents_registry() -> None:
+    """Known answers of its own regression test."""
+    text = (
+        '{"type":"record","name":"Person","namespace":"io.confluent.kafka.example","fields":['
+        '{"name":"name","type":"string"},{"name":"age","type":"int"},{"name":"ssn","type":"string"}'
+        ',{"name":"user","type":"io.confluent.kafka.example.User"},{"name":"address","type":'
+        '"io.confluent.kafka.example.Address"}]}'
+    )
+    references = (
+        SchemaReference("io.confluent.kafka.example.User", "User", 1),
+        SchemaReference("io.confluent.kafka.example.Address", "Address", 2),
+    )
+    metadata = Metadata.of(
+        {"environment": ["production", "staging"], "team": ["data-engineering"]},
+        {
+            "description": "Person schema for user management",
+            "owner": "data-team",
+            "version": "1.0.0",
+        },
+        ["credit-card", "ssn"],
+    )
+    contents = {
+        "d629bb05-ad85-3d20-fbcb-895de3c459f7": Content(text),
+        "5c08d70e-5347-41b2-6369-199425d044eb": Content(text, references=references),
+        "2034166c-90a8-1166-0ff2-f5f62c80dbe0": Content(text, metadata=metadata),
+        "3619d8e0-2ee8-de51-0d9e-2520d39174d5": Content(
+            text, references=references, metadata=metadata
+        ),
+    }
+    assert {str(content.guid): content for content in contents.values()} == contents
+
+
+def test_one_schema_has_one_id_whatever_its_subject(service: RegistryService) -> None:
+    assert [put(service, f"s{n}", A) for n in range(3)] == [1, 1, 1]
+    assert put(service, "s0", C) == 2
+    assert put(service, ":.other:s0", C) == 1
+
+
+def test_ids_are_not_used_again(service: RegistryService, documents: MemoryDocuments) -> None:
+    put(service, "s", A)
+    service.deletion.delete_subject("s")
+    service.deletion.delete_subject("s", permanent=True)
+    assert [key for key in documents.load() if not key.startswith(b"context/")] == []
+    assert put(RegistryService(documents), "s", A) == 2
+
+
+def test_ids_run_out_with_a_word(service: RegistryService) -> None:
+    service.settings.set_mode("", Mode.IMPORT)
+    assert put(service, "s", A, id=2**31 - 1) == 2**31 - 1
+    service.settings.set_mode("", Mode.READWRITE)
+    assert refused(lambda: put(service, "t", C)) == 50001
+
+
+def test_order_of_what_has_no_order_makes_no_new_version(service: RegistryService) -> None:
+    one = '{"type":"enum","name":"E","symbols":["A"],"aliases":["X","Y"],"p":1,"q":[2]}'
+    other = '{"q":[2],"p":1,"aliases":["Y","X"],"symbols":["A"],"name":"E","type":"enum"}'
+    assert put(service, "s", one) == put(service, "s", other) == 1
+    assert put(service, "s", one.replace("[2]", "[3]")) == 2
+
+
+# Threads and failures
+
+
+def test_threads_agree_on_ids_and_versions(service: RegistryService) -> None:
+    service.settings.update_config("", {"level": Level.NONE})
+    texts = [record(f"f{n}:int") for n in range(12)]
+
+    def run(worker: int) -> list[tuple[str, int, int]]:
+        found = []
+        for n in range(len(texts)):
+            text = texts[(n + worker) % len(texts)]
+            version = service.registration.register(f"s{n % 3}", Candidate(text))
+            found.append((text, version.id, version.version))
+        return found
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = [answer for found in pool.map(run, range(8)) for answer in found]
+    assert len({(text, schema_id) for text, schema_id, _ in answers}) == len(texts)
+    assert {schema_id for _, schema_id, _ in answers} == set(range(1, len(texts) + 1))
+    for subject in service.subjects(""):
+        versions = service.versions(subject)
+        assert [version.version for version in versions] == list(range(1, len(versions) + 1))
+        assert len({version.id for version in versions}) == len(versions)
+
+
+class UnsureDocuments(MemoryDocuments):
+    """Fails once, with or without having stored."""
+
+    def __init__(self, error: Exception, *, stores: bool) -> None:
+        super().__init__()
+        self._error: Exception | None = error
+        self._stores = stores
+        self.calls = 0
+
+    def store(self, changes: Mapping[bytes, bytes | None]) -> None:
+        self.calls += 1
+        error, self._error = self._error, None
+        if error is None or self._stores:
+            super().store(changes)
+        if error is not None:
+            raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "stores"),
+    [(NotWritten("x"), False), (OutcomeUnknown("x"), False), (OutcomeUnknown("x"), True)],
+)
+def test_after_a_failed_write_is_known_what_is_stored(error: DuologError, stores: bool) -> None:
+    documents = UnsureDocuments(error, stores=stores)
+    service = RegistryService(documents)
+    with pytest.raises(type(error)):
+        put(service, "s", A)
+    assert service.subjects("") == (["s"] if stores else [])
+    assert put(service, "s", A) == 1
+    assert documents.calls == (1 if stores else 2)
+
+
+def test_each_change_is_one_write() -> None:
+    documents = UnsureDocuments(NotWritten("x"), stores=True)
+    service = RegistryService(documents)
+    with pytest.raises(NotWritten):
+        put(service, "s", A)
+    put(service, "s", C)
+    put(service, "s", C)
+    service.deletion.delete_subject("s")
+    service.deletion.delete_subject("s", permanent=True)
+    assert documents.calls == 4
+
+
+# The calls of serializers
+
+
+def test_the_service_is_a_registry(service: RegistryService) -> None:
+    registry: Registry = service
+    assert registry.register("s", SchemaText(A)) == 1
+    assert registry.register("s", SchemaText(C)) == 2
+    found = registry.lookup("s", SchemaText(A))
+    assert (found.subject, found.version, found.id, found.schema.text) == ("s", 1, 1, A)
+    assert registry.latest("s").version == 2
+    assert registry.version("s", 1) == found
+    assert registry.schema_by_id(2) == SchemaText(C)
+    guid = service.find_by_id(2).content.guid
+    assert registry.schema_by_guid(guid) == SchemaText(C)
+
+
+def test_the_calls_of_serializers_raise_errors_of_their_own(service: RegistryService) -> None:
+    with pytest.raises(UnknownSubject, match="'s'"):
+        service.latest("s")
+    with pytest.raises(UnknownSubject, match="'s'"):
+        service.lookup("s", SchemaText(A))
+    service.register("s", SchemaText(A))
+    with pytest.raises(UnknownSchema):
+        service.lookup("s", SchemaText(C))
+    with pytest.raises(UnknownSchema, match="Version 2"):
+        service.version("s", 2)
+    with pytest.raises(UnknownSchema, match="Schema 2"):
+        service.schema_by_id(2)
+    with pytest.raises(UnknownSchema):
+        service.schema_by_guid(UUID(int=0))
+    with pytest.raises(InvalidSchema, match="Invalid schema of type AVRO, details: "):
+        service.register("s", SchemaText("{"))
+    service.settings.set_mode("s", Mode.READONLY)
+    with pytest.raises(RegistryRefused, match="read-only"):
+        service.register("s", SchemaText(C))
+
+
+def test_an_incompatible_schema_is_refused_with_both_versions_and_the_field(
+    service: RegistryService, documents: MemoryDocuments
+) -> None:
+    inner = '{"type":"record","name":"S","fields":[{"name":"qty","type":"TYPE"}]}'
+    text = '{"type":"record","name":"R","fields":[{"name":"order","type":' + inner + "}]}"
+    service.register("s", SchemaText(text.replace("TYPE", "int")))
+    before = documents.load()
+    with pytest.raises(IncompatibleSchema) as caught:
+        service.register("s", SchemaText(text.replace("TYPE", "string")))
+    for part in ("oldSchemaVersion: 1", "newSchemaVersion: 2", "field:'order.qty'", "BACKWARD"):
+        assert part in str(caught.value)
+    assert documents.load() == before
+
+
+@pytest.mark.parametrize(
+    ("level", "history", "new", "is_refused"),
+    [
+        (Level.BACKWARD, [A, C], B, True),
+        (Level.BACKWARD, [A, C], record("a:int", "c:int"), False),
+        (Level.BACKWARD_TRANSITIVE, [A, C], record("a:int", "c:int"), True),
+        (Level.FORWARD, [A], B, False),
+        (Level.FORWARD, [B, A], record("a:int", "x:int"), False),
+        (Level.FORWARD_TRANSITIVE, [B, A], record("a:int", "x:int"), True),
+        (Level.FULL, [A], C, False),
+        (Level.FULL, [A], B, True),
+        (Level.FULL_TRANSITIVE, [A, C], record("a:int", "c:int"), True),
+        (Level.NONE, [A], '"string"', False),
+    ],
+)
+def test_levels(
+    service: RegistryService, level: Level, history: list[str], new: str, is_refused: bool
+) -> None:
+    service.settings.update_config("s", {"level": Level.NONE})
+    for text in history:
+        put(service, "s", text)
+    service.settings.update_config("s", {"level": level})
+    if is_refused:
+        assert refused(lambda: put(service, "s", new)) == 409
+    else:
+        assert put(service, "s", new) == len(history) + 1
+
+
+# References
+
+
+def test_what_is_referred_to_through_others_is_known(service: RegistryService) -> None:
+    put(service, "a", record("x:int", name="A"))
+    to_a = SchemaReference("A", "a", 1)
+    put(service, "b", record("a:A", name="B"), references=(to_a,))
+    put(service, "c", record("a:A", name="C"), references=(to_a,))
+    to_b, to_c = SchemaReference("B", "b", 1), SchemaReference("C", "c", 1)
+    text = '{"type":"record","name":"D","fields":[{"name":"b","type":"B"},{"name":"c","type":"C"}]}'
+    put(service, "d", text, references=(to_b, to_c))
+    found = service.find_version("d", 1)
+    assert service.registration.resolved_text(found) == (
+        '{"type":"record","name":"D","fields":[{"name":"b","type":{"type":"record","name":"B",'
+        '"fields":[{"name":"a","type":{"type":"record","name":"A","fields":[{"name":"x","type":'
+        '"int"}]}}]}},{"name":"c","type":{"type":"record","name":"C","fields":[{"name":"a","type":'
+        '"A"}]}}]}'
+    )
+    assert service.referrers(service.find_version("a", 1)) == [2, 3]
+
+
+def test_a_subject_may_refer_to_itself_and_be_deleted(service: RegistryService) -> None:
+    service.settings.update_config("s", {"level": Level.NONE})
+    put(service, "s", A)
+    put(service, "s", record("r:R", name="S"), references=(SchemaReference("R", "s", 1),))
+    assert refused(lambda: service.deletion.delete_version("s", 1)) == 42206
+    assert service.deletion.delete_subject("s") == [1, 2]
+    assert service.deletion.delete_subject("s", permanent=True) == [1, 2]
+
+
+def test_a_deleted_version_that_is_referred_to_stays_when_its_schema_comes_back(
+    service: RegistryService,
+) -> None:
+    put(service, "s", A)
+    put(service, "t", record("r:R", name="S"), references=(SchemaReference("R", "s", 1),))
+    service.deletion.delete_version("t", 1)
+    service.deletion.delete_version("s", 1)
+    assert put(service, "s", A) == 1
+    assert [version.version for version in service.versions("s", Listed.ALL)] == [1, 2]
+
+
+def test_references_do_not_lead_into_other_contexts_by_themselves(service: RegistryService) -> None:
+    put(service, ":.ctx:s", A)
+    text = record("r:R", name="S")
+    here, there = SchemaReference("R", "s", 1), SchemaReference("R", ":.ctx:s", 1)
+    assert refused(lambda: put(service, "t", text, references=(here,))) == 42201
+    assert put(service, "t", text, references=(there,)) == 1
+    assert refused(lambda: service.deletion.delete_subject(":.ctx:s")) == 42206
+
+
+def test_more_references_than_anybody_needs_are_refused(
+    service: RegistryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parsing, "MAX_REFERENCED_SCHEMAS", 3)
+    put(service, "s0", record("x:int", name="R0"))
+    for n in range(1, 5):
+        references = (SchemaReference(f"R{n - 1}", f"s{n - 1}", 1),)
+        text = record(f"x:R{n - 1}", name=f"R{n}")
+        if n < 4:
+            put(service, f"s{n}", text, references=references)
+    with pytest.raises(RegistryRefused, match="more than 3 schemas"):
+        put(service, "s4", text, references=references)
+
+
+# Contexts
+
+
+@pytest.mark.parametrize(
+    ("subject", "context", "name", "text"),
+    [
+        ("s", ".", "s", "s"),
+        (":.:s", ".", "s", "s"),
+        (":.ctx:s", ".ctx", "s", ":.ctx:s"),
+        (":.ctx:", ".ctx", "", ":.ctx:"),
+        (":.ctx", ".ctx", "", ":.ctx:"),
+        (":.ctx:a:b", ".ctx", "a:b", ":.ctx:a:b"),
+        (":ctx:s", ".", ":ctx:s", ":ctx:s"),
+        (":*:s", "*", "s", ":*:s"),
+        ("", ".", "", ""),
+    ],
+)
+def test_subjects_name_their_context(subject: str, context: str, name: str, text: str) -> None:
+    parsed = Qualified.parse(subject)
+    assert (parsed.context, parsed.name, parsed.text) == (context, name, text)
+
+
+def test_names_are_read_beside_others_and_below_paths() -> None:
+    assert beside("s", "t") == "t"
+    assert beside(":.ctx:s", "t") == ":.ctx:t"
+    assert beside(":.ctx:s", ":.other:t") == ":.other:t"
+    assert within("ctx", "s") == within(".ctx", "s") == within(":.ctx:", "s") == ":.ctx:s"
+    assert within(".", "s") == "s"
+    assert within(".ctx", ":.other:s") == ":.other:s"
+
+
+def test_prefixes_are_of_one_context_unless_they_name_all() -> None:
+    names = ["order", "other", ":.a:order", ":.ab:order"]
+    shown = {
+        prefix: [name for name in names if begins_with(name, prefix)]
+        for prefix in ("", "or", ":*:", ":*:ot", ":.a:", ":.a:x", ":.a")
+    }
+    assert shown == {
+        "": ["order", "other"],
+        "or": ["order"],
+        ":*:": names,
+        ":*:ot": ["other"],
+        ":.a:": [":.a:order"],
+        ":.a:x": [],
+        ":.a": [":.a:order", ":.ab:order"],
+    }
+
+
+def test_some_names_are_not_for_subjects() -> None:
+    assert all(map(is_valid_subject, ["s", ":.ctx:s", "a/b", "ä", " ", "*"]))
+    refusable = ["", ":.ctx:", "a\nb", "\x7f", "__GLOBAL", ":.ctx:__EMPTY", ":.__GLOBAL:s"]
+    assert not any(map(is_valid_subject, refusable))
+    assert is_valid_subject(":.__GLOBAL:", for_settings=True)
+
+
+# Whatever is done, in whatever order
+
+SUBJECTS = st.sampled_from(["s", "t", ":.ctx:s"])
+TEXTS = [A, B, C, '"string"', record("a:long"), record("r:R", name="S")]
+
+
+@contextmanager
+def answered(*error_codes: int) -> Iterator[None]:
+    """These answers of no are right."""
+    try:
+        yield
+    except RegistryRefused as refusal:
+        if refusal.error_code not in error_codes:
+            raise
+
+
+class Sequence(RuleBasedStateMachine):
+    """After each call the documents say what the service knows, and ids keep their schema."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.documents = MemoryDocuments()
+        self.service = RegistryService(self.documents)
+        self.texts: dict[tuple[str, int], str] = {}
+        self.largest: dict[str, int] = {}
+
+    @rule(
+        subject=SUBJECTS,
+        text=st.sampled_from(TEXTS),
+        refers=st.booleans(),
+        force=st.booleans(),
+        given=st.none() | st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    )
+    def register(
+        self, subject: str, text: str, refers: bool, force: bool, given: tuple[int, int] | None
+    ) -> None:
+        references = (SchemaReference("R", "s", -1),) if refers else ()
+        schema_id, version = given or (None, 0)
+        candidate = Candidate(text, references=references, id=schema_id, version=version)
+        with answered(409, 42201, 42205):
+            found = self.service.registration.register(subject, candidate, force=force)
+            place = (found.context, found.id)
+            assert self.texts.setdefault(place, found.content.text) == found.content.text or given
+            self.texts[place] = found.content.text
+            if not refers:  # to the latest, which may be another one now
+                again = self.service.registration.lookup(subject, candidate)
+                assert again.content == found.content
+
+    @rule(subject=SUBJECTS, version=st.integers(-1, 4), permanent=st.booleans())
+    def delete_version(self, subject: str, version: int, permanent: bool) -> None:
+        with answered(40401, 40402, 40406, 40407, 42205, 42206):
+            self.service.deletion.delete_version(subject, version, permanent=permanent)
+
+    @rule(subject=SUBJECTS, permanent=st.booleans())
+    def delete_subject(self, subject: str, permanent: bool) -> None:
+        with answered(40401, 40404, 40405, 42205, 42206):
+            self.service.deletion.delete_subject(subject, permanent=permanent)
+
+    @rule(
+        subject=SUBJECTS | st.just(""),
+        mode=st.sampled_from([Mode.READWRITE, Mode.READWRITE, Mode.READONLY, Mode.IMPORT, None]),
+        force=st.booleans(),
+    )
+    def set_mode(self, subject: str, mode: Mode | None, force: bool) -> None:
+        with answered(42205, 42206):
+            self.service.settings.set_mode(subject, mode, force=force)
+
+    @rule(
+        subject=SUBJECTS | st.just(""),
+        changes=st.fixed_dictionaries(
+            {},
+            optional={
+                "level": st.sampled_from([*Level, None]),
+                "normalize": st.booleans() | st.none(),
+                "default_metadata": st.just(Metadata.of(properties={"k": "v"})) | st.none(),
+            },
+        ),
+    )
+    def update_config(self, subject: str, changes: dict[str, Any]) -> None:
+        with answered(42205):
+            self.service.settings.update_config(subject, changes)
+
+    @invariant()
+    def documents_say_the_same(self) -> None:
+        assert known(RegistryService(self.documents)) == known(self.service)
+
+    @invariant()
+    def ids_only_grow(self) -> None:
+        for context in self.service.contexts():
+            largest = self.service.largest_id(context)
+            assert largest >= self.largest.get(context, 0)
+            self.largest[context] = largest
+
+    @invariant()
+    def references_lead_somewhere(self) -> None:
+        for version in self.service.all_versions(":*:", deleted=True):
+            for reference in version.content.references:
+                target = beside(version.subject, reference.subject)
+                assert self.service.find_version(target, reference.version, deleted=True)
+
+
+def known(service: RegistryService) -> Any:
+    """All that can be asked."""
+    versions = service.all_versions(":*:", deleted=True)
+    settings_of = ("s", "t", ":.ctx:s", "")
+    return (
+        versions,
+        [service.versions_of_id(v.id, v.subject, deleted=True) for v in versions],
+        [sorted(service.referrers(v, deleted=True)) for v in versions],
+        [service.ids_of_guid(v.content.guid) for v in versions],
+        [service.largest_id(context) for context in service.contexts()],
+        [service.settings.config_in_scope(subject) for subject in settings_of],
+        [service.settings.mode_in_scope(subject) for subject in settings_of],
+    )
+
+
+Sequence.TestCase.settings = settings(max_examples=800, stateful_step_count=40, deadline=None)
+TestSequences = Sequence.TestCase

@@ -7,13 +7,13 @@ bounded, and whatever is wrong with it is an InvalidSchema that names the place.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Final, TypeAlias, TypeGuard
+from collections.abc import Mapping
+from typing import Final, TypeGuard
 
 from duolog.avro.defaults import DefaultCheck
 from duolog.avro.json_tree import Json, json_text, read_json, shown
 from duolog.avro.names import MAX_FULL_NAME_CHARACTERS, PRIMITIVE_NAMES, is_avro_name
+from duolog.avro.references import References, closed, known_types
 from duolog.avro.schema import (
     MAX_DEPTH,
     Array,
@@ -30,9 +30,10 @@ from duolog.avro.schema import (
     Reference,
     Schema,
     Union,
-    named_types,
 )
 from duolog.errors import InvalidSchema
+
+__all__ = ["References", "closed", "parse_schema"]
 
 _MAX_NAME_CHARACTERS: Final = 1 << 24  # of all full names together
 _MAX_INT: Final = 2**31 - 1
@@ -56,10 +57,6 @@ _LOGICAL_KINDS: Final = {
 }
 
 
-References: TypeAlias = Iterable[Schema] | Mapping[str, Named]
-"""Schemas whose named types another one may use, or those types by full name."""
-
-
 def parse_schema(text: str, references: References = (), *, strict: bool = True) -> Schema:
     """The schema that this text describes.
 
@@ -71,7 +68,7 @@ def parse_schema(text: str, references: References = (), *, strict: bool = True)
     Not `strict` is for what a registry took before: defaults that do not fit their type and
     aliases that clash are let through, since both harm only who uses them.
     """
-    known = _known(references)
+    known = known_types(references)
     bare = text.strip() if isinstance(text, str) else ""
     tree: Json = bare if bare in _KINDS else read_json(text)
     parser = _Parser(known, strict=strict)
@@ -81,24 +78,6 @@ def parse_schema(text: str, references: References = (), *, strict: bool = True)
     except RecursionError:
         raise InvalidSchema("schema: it is nested too deeply for this thread's stack.") from None
     return schema
-
-
-def closed(schema: Schema, references: References) -> Schema:
-    """With the named types of `references` written out where they are first mentioned."""
-    return _Closing(_known(references)).close(schema, 1)
-
-
-def _known(references: References) -> dict[str, Named]:
-    if isinstance(references, Mapping):
-        return dict(references)
-    known: dict[str, Named] = {}
-    for reference in references:
-        for name, definition in named_types(reference).items():
-            if known.setdefault(name, definition) != definition:
-                raise InvalidSchema(
-                    f"Two of the referenced schemas define '{name}', each in its own way."
-                )
-    return known
 
 
 class _Parser:
@@ -357,45 +336,6 @@ class _Parser:
         )
         self._aliases += [(self._counted(alias, where), name, where) for alias in full]
         return full
-
-
-class _Closing:
-    """Writes out referenced types, each where it is first mentioned."""
-
-    def __init__(self, known: Mapping[str, Named]) -> None:
-        self._known = known
-        self._written: set[str] = set()
-
-    def close(self, schema: Schema, depth: int) -> Schema:
-        if depth > MAX_DEPTH:
-            raise InvalidSchema(
-                f"With its references written out, types are nested more than {MAX_DEPTH} deep."
-            )
-        if isinstance(schema, Reference):
-            if schema.name in self._written:
-                return schema
-            if schema.name not in self._known:
-                raise InvalidSchema(
-                    f"The schema mentions '{schema.name}', which none of its references defines."
-                )
-            schema = self._known[schema.name]
-        match schema:
-            case Fixed(name=name) | Enum(name=name) | Record(name=name):
-                if name in self._written:
-                    return Reference(name)
-                self._written.add(name)
-        match schema:
-            case Array(items=inner):
-                return replace(schema, items=self.close(inner, depth + 1))
-            case Map(values=inner):
-                return replace(schema, values=self.close(inner, depth + 1))
-            case Union(branches=branches):
-                return Union(tuple(self.close(branch, depth + 1) for branch in branches))
-            case Record(fields=fields):
-                members = [replace(one, type=self.close(one.type, depth + 1)) for one in fields]
-                return replace(schema, fields=tuple(members))
-            case _:
-                return schema
 
 
 _NAME_RULE: Final = "letters, digits and _ are allowed, not a digit first"

@@ -117,8 +117,12 @@ class LeftOverWriter:
             self._keep(ALL_BUCKETS, images)
             return
         bucket = bucket_of(images, self._key_columns)
-        for number in np.unique(bucket).tolist():
-            self._keep(number, images.take(pa.array(np.flatnonzero(bucket == number))))
+        order = np.argsort(bucket, kind="stable")
+        ordered = images.take(pa.array(order))
+        numbers, starts = np.unique(bucket[order], return_index=True)
+        ends = [*starts[1:].tolist(), len(bucket)]
+        for number, start, end in zip(numbers.tolist(), starts.tolist(), ends, strict=True):
+            self._keep(number, ordered.slice(start, end - start))
         self._spill()
 
     def finish(self, with_old: set[int]) -> LeftOver:

@@ -119,7 +119,7 @@ class _VersionedReader:
         yield from rows.changes(inserts=rows.of(_INSERT), deletes=rows.of(_DELETE), pairs=pairs)
         lone = np.sort(np.concatenate((pairs.lone_old, pairs.lone_new)))
         if lone.size:
-            held = rows.batch.take(pa.array(lone))
+            held = _taken(rows.batch, lone)
             self._held.append(held)
             self._held_bytes += held.nbytes
         if self._held_bytes > _HELD_BYTES:

@@ -444,7 +444,7 @@ def _field(draw: Draw, name: str, depth: int) -> Pair:
     return pa.field(name, kind, nullable), pa.field(name, back, nullable)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(columns())
 def test_columns_come_back_as_the_table_says_at_any_depth(pairs: list[Pair]) -> None:
     record = record_of(pa.schema([field for field, _ in pairs]), "shop.Order")
@@ -455,14 +455,14 @@ def test_columns_come_back_as_the_table_says_at_any_depth(pairs: list[Pair]) -> 
     assert record_of(pa.struct([field for field, _ in pairs]), "shop.Order") == record
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(columns())
 def test_the_record_of_columns_is_valid_to_fastavro(pairs: list[Pair]) -> None:
     record = record_of(pa.schema([field for field, _ in pairs]), "shop.Order")
     fastavro.parse_schema(json.loads(schema_text(record)))
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(records())
 def test_any_schema_has_columns_or_is_refused_by_name(record: Record) -> None:
     try:

@@ -458,6 +458,8 @@ HOSTILE: list[tuple[Any, bytes]] = [
     (array("long"), varint((1 << 31) - 1) + b"\x00" * 50),
     (array("string"), varint(-(1 << 40)) + varint(1 << 40)),
     (array("null"), varint((1 << 31) - 1)),
+    (array("null"), varint(MAX_EMPTY_ITEMS) * 40 + b"\x00"),
+    (array("null"), (varint(-MAX_EMPTY_ITEMS) + b"\x00") * 40 + b"\x00"),
     (array(record()), varint(1 << 62)),
     ({"type": "map", "values": "null"}, varint(1 << 50)),
     ({"type": "fixed", "name": "F", "size": (1 << 31) - 1}, b"x" * 50),

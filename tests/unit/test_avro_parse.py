@@ -459,18 +459,19 @@ def _reads_or_refuses(text: str) -> None:
     assert parse_schema(schema_text(schema)) == schema
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_SCHEMA_LIKE)
 def test_random_json_is_read_or_refused(tree: Any) -> None:
     _reads_or_refuses(json.dumps(tree))
 
 
+@settings(deadline=None)
 @given(st.text() | st.text('{}[]":,0123456789eE.-+\\untrfalsi" '))
 def test_random_text_is_read_or_refused(text: str) -> None:
     _reads_or_refuses(text)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(schemas(), st.data())
 def test_a_damaged_schema_is_read_or_refused(schema: Schema, data: st.DataObject) -> None:
     tree = json.loads(schema_text(schema))
@@ -495,7 +496,7 @@ def _damaged(tree: Any, data: st.DataObject) -> Any:
     return data.draw(_SCHEMA_LIKE)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(schemas())
 def test_what_is_valid_here_is_valid_to_fastavro(schema: Schema) -> None:
     fastavro.parse_schema(json.loads(schema_text(schema)))

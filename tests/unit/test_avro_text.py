@@ -14,7 +14,7 @@ from duolog.avro.text import canonical_text, fingerprint64, normalized_text, sch
 from duolog.errors import InvalidSchema
 from tests.unit.avro_schemas import schemas
 
-_SETTINGS = settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+_SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @_SETTINGS

@@ -1,6 +1,7 @@
 """The sink's options, as users of Spark write them: text, in any case.
 
-Unpickled in tasks too, so what knows the registry's options is imported where it is used.
+The data source's writer takes them along to tasks, so what knows the registry's options is imported
+where it is used.
 """
 
 from __future__ import annotations
@@ -8,18 +9,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
+from duolog.connector.table_rows import Unrouted
 from duolog.errors import InvalidSetting
 
 DEFAULT_SMALL_BATCH_ROWS = 10_000
-
-
-class Unrouted(StrEnum):
-    """What to do with changes that no route takes."""
-
-    FAIL = "fail"
-    DROP = "drop"
 
 
 @dataclass(frozen=True, slots=True)

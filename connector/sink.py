@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from duolog.connector.feeds import feed_for
 from duolog.connector.identity import batch_writer, stream_writer, target_of
-from duolog.connector.options import SinkOptions, Unrouted
+from duolog.connector.options import SinkOptions
 from duolog.connector.row_columns import row_columns
 from duolog.connector.stage import LastEpoch, Staged, StagePlan
 from duolog.connector.staged_part import StagedPart
-from duolog.connector.table_rows import TableRows
+from duolog.connector.table_rows import TableRows, Unrouted
 from duolog.connector.topic_rows import TopicRows
 from duolog.errors import UnknownRoute
 from duolog.log.model import Appended, Writer
@@ -107,6 +107,10 @@ def _remove(parts: Sequence[Part]) -> None:
             Path(part.path).unlink(missing_ok=True)
 
 
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 def _opened(options: SinkOptions) -> EmbeddedLog:
     from duolog.avro.embedded import open_log
 
@@ -121,7 +125,7 @@ def _target(options: SinkOptions, log: EmbeddedLog) -> str:
 def _stage_plan(
     options: SinkOptions, schema: pa.Schema, log: EmbeddedLog, writer: Writer
 ) -> StagePlan:
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = _now_ms()
     rows = _rows(options, schema, log, now_ms)
     last = log.last_epoch(writer)
     known = None if last is None else LastEpoch(last.epoch, last.at_ms)

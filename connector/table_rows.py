@@ -7,15 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from duolog.connector.feeds.feed import Feed, Ordered
-from duolog.connector.options import Unrouted
 from duolog.connector.staged_part import StagedPart
 from duolog.errors import InvalidRows
 from duolog.log.part import Fingerprint
 from duolog.log.routing.changes import Changes
 from duolog.log.routing.prepare import PreparedTable
 from duolog.log.routing.route import route_prepared
+
+
+class Unrouted(StrEnum):
+    """What to do with changes that no route takes."""
+
+    FAIL = "fail"
+    DROP = "drop"
 
 
 @dataclass(frozen=True, slots=True)

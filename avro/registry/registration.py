@@ -239,11 +239,13 @@ class Registration:
         new = Version(subject, number, schema_id, content)
         batch = Batch(versions=[new], contexts=_contexts_after(state, context, schema_id))
         for version in versions:
-            if version.version == number and version.content != content:
-                raise refusals.not_permitted(
-                    f"Overwriting version {number} of subject '{subject}' is not permitted."
-                )
-            if (
+            if version.version == number:
+                if version.content != content:
+                    raise refusals.not_permitted(
+                        f"Overwriting version {number} of subject '{subject}' is not permitted."
+                    )
+                batch.dropped.append(version)  # it was deleted, or gets another id
+            elif (
                 version.deleted
                 and version.id == schema_id
                 and version.version < number

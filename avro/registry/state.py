@@ -10,6 +10,7 @@ from duolog.avro.registry.contexts import DEFAULT_CONTEXT, GLOBAL_CONTEXT, Quali
 from duolog.avro.registry.model import Config, Content, Mode, Version
 from duolog.avro.registry.stored import Batch, Context
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -22,7 +23,7 @@ class State:
         self.modes: dict[str, Mode] = {}
         self.contexts: dict[str, Context] = {}
         self._holders: dict[tuple[str, int], dict[tuple[str, int], Version]] = {}
-        self._ids: dict[tuple[str, UUID], int] = {}
+        self._ids: dict[tuple[str, UUID], set[int]] = {}  # more than one only by imports
         self._referrers: dict[tuple[str, int], set[tuple[str, int]]] = {}
 
     def apply(self, batch: Batch) -> None:
@@ -42,7 +43,7 @@ class State:
         holder = (version.context, version.id)
         place = (version.subject, version.version)
         self._holders.setdefault(holder, {})[place] = version
-        self._ids[version.context, version.content.guid] = version.id
+        self._ids.setdefault((version.context, version.content.guid), set()).add(version.id)
         for target in _targets(version):
             self._referrers.setdefault(target, set()).add(holder)
 
@@ -55,13 +56,11 @@ class State:
         del self._holders[holder][version.subject, version.version]
         if not self._holders[holder]:
             del self._holders[holder]
-            del self._ids[version.context, version.content.guid]
+            _discard(self._ids, (version.context, version.content.guid), version.id)
         for target in _targets(version):
             still = {place for kept in self.holders(*holder) for place in _targets(kept)}
             if target not in still:
-                self._referrers[target].discard(holder)
-                if not self._referrers[target]:
-                    del self._referrers[target]
+                _discard(self._referrers, target, holder)
 
     def orphaned_by(self, batch: Batch) -> list[tuple[str, int]]:
         """The (context, id) that no version has once the batch is applied."""
@@ -146,7 +145,8 @@ class State:
         return list(self._holders.get((context, schema_id), {}).values())
 
     def id_of(self, context: str, guid: UUID) -> int | None:
-        return self._ids.get((context, guid))
+        """The smallest."""
+        return min(self._ids.get((context, guid), ()), default=None)
 
     def next_id(self, context: str) -> int:
         known = self.contexts.get(context)
@@ -169,6 +169,12 @@ def _targets(version: Version) -> set[tuple[str, int]]:
         (beside(version.subject, reference.subject), reference.version)
         for reference in version.content.references
     }
+
+
+def _discard(sets: dict[K, set[T]], key: K, member: T) -> None:
+    sets[key].discard(member)
+    if not sets[key]:
+        del sets[key]
 
 
 def _set(values: dict[str, T], subject: str, value: T | None) -> None:

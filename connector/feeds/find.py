@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,17 +16,16 @@ from duolog.log.routing.changes import check_columns
 from duolog.log.routing.kinds import is_binary, is_string
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from duolog.connector.feeds.feed import Feed
 
-_DELTA = (CHANGE_TYPE, "_commit_version", "_commit_timestamp")
+TIME = "_commit_timestamp"  # Delta has it; a feed of Iceberg may be given it
+_DELTA = (CHANGE_TYPE, "_commit_version", TIME)
 _ICEBERG = (CHANGE_TYPE, "_change_ordinal", "_commit_snapshot_id")
 _DEBEZIUM = ("before", "after", "op")
 CHANGES = ("append", "read", "delta", "iceberg", "debezium")
 """What `changes` may say. `read`: a table as it stands, before its changes."""
-
-_NO_TIMES: Mapping[int, int] = MappingProxyType({})
 
 
 def feed_for(
@@ -38,12 +36,11 @@ def feed_for(
     changes: str | None = None,
     ts_ms: int = 0,
     row_schema: pa.Schema | None = None,
-    snapshot_times_ms: Mapping[int, int] = _NO_TIMES,
 ) -> Feed:
     """The feed of rows with these columns.
 
     `ts_ms` is the time of changes that carry none (see `Feed.at`). `row_schema` has the columns of
-    the rows inside Debezium's JSON, `snapshot_times_ms` the times of Iceberg's snapshots.
+    the rows inside Debezium's JSON.
     """
     keys = tuple(key_columns)
     said = None if changes is None else changes.strip().lower()
@@ -61,11 +58,9 @@ def feed_for(
         rows, is_json = _debezium_rows(schema, table, row_schema)
         feed = DebeziumFeed(table, keys, rows, found, is_json, ts_ms)
     else:
-        names = _DELTA if kind == "delta" else _ICEBERG
-        _, version, time = _feed_columns(schema, names, table, kind)
-        rows = _without(schema, names)
-        times = dict(snapshot_times_ms)
-        feed = VersionedFeed(table, keys, rows, found, version, time, times, ts_ms)
+        version, time = _version_and_time(schema, table, kind)
+        rows = pa.schema([field for field in schema if field.name not in {*_OF[kind], TIME}])
+        feed = VersionedFeed(table, keys, rows, found, version, time, ts_ms)
     if not keys and kind not in {"append", "read"}:
         raise InvalidSetting(
             f"Table '{table}' comes as a change feed ({found}), whose events need a key. Set "
@@ -87,7 +82,7 @@ def _found(schema: pa.Schema, table: str) -> tuple[str, str]:
     whole = [kind for kind in candidates if set(_OF[kind]) <= names]
     if len(whole) == 1:
         (kind,) = whole
-        others = set().union(*map(set, candidates.values())) - set(_OF[kind])
+        others = set().union(*map(set, candidates.values())) - {*_OF[kind], TIME}
         if not others:
             return kind, f"by its columns {', '.join(_OF[kind])}"
     if candidates:
@@ -106,34 +101,28 @@ def _found(schema: pa.Schema, table: str) -> tuple[str, str]:
 _OF = {"delta": _DELTA, "iceberg": _ICEBERG}
 
 
-def _feed_columns(
-    schema: pa.Schema, names: tuple[str, str, str], table: str, kind: str
-) -> tuple[pa.Field, pa.Field, pa.Field]:
+def _version_and_time(schema: pa.Schema, table: str, kind: str) -> tuple[pa.Field, pa.Field | None]:
+    """The columns by which a feed's changes are put in order and dated."""
+    names = _OF[kind]
     missing = [name for name in names if name not in schema.names]
     if missing:
         raise InvalidRows(
             f"The rows of table '{table}' are to be a feed of {kind}, but lack "
             f"{', '.join(missing)}. Select them too, or set changes to what the rows are."
         )
-    change_type, version, time = (schema.field(name) for name in names)
-    fits = {
-        change_type.name: is_string(change_type.type),
-        version.name: pa.types.is_integer(version.type),
-        time.name: (
-            pa.types.is_timestamp(time.type) if kind == "delta" else pa.types.is_int64(time.type)
-        ),
+    is_right = {
+        CHANGE_TYPE: is_string,
+        names[1]: pa.types.is_integer,
+        names[2]: pa.types.is_int64,
+        TIME: pa.types.is_timestamp,
     }
-    for field in (change_type, version, time):
-        if not fits[field.name]:
+    for name, is_so in is_right.items():
+        if name in schema.names and not is_so(schema.field(name).type):
             raise InvalidRows(
-                f"'{field.name}' of table '{table}' is {field.type}, not as a feed of {kind} has "
-                "it. Leave the feed's columns as they come."
+                f"'{name}' of table '{table}' is {schema.field(name).type}, not as a feed of "
+                f"{kind} has it. Leave the feed's columns as they come."
             )
-    return change_type, version, time
-
-
-def _without(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
-    return pa.schema([field for field in schema if field.name not in names])
+    return schema.field(names[1]), schema.field(TIME) if TIME in schema.names else None
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

@@ -44,7 +44,7 @@ from duolog.log.model import Op
 from duolog.log.routing.changes import Changes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -76,16 +76,15 @@ class VersionedFeed:
     rows: pa.Schema
     found: str
     version: pa.Field
-    time: pa.Field  # a timestamp, or the number by which `times_ms` knows it
-    times_ms: Mapping[int, int]
-    ts_ms: int  # for what `times_ms` does not know
+    time: pa.Field | None  # a timestamp
+    ts_ms: int  # where there is none
 
     @property
     def batch_schema(self) -> pa.Schema:
         """What is taken of a batch: the rows first, then the feed's own columns."""
         change_type = pa.field(CHANGE_TYPE, pa.string())
-        own = {field.name: field for field in (change_type, self.version, self.time)}
-        return pa.schema([*self.rows, *own.values()])
+        own = [change_type, self.version] + ([] if self.time is None else [self.time])
+        return pa.schema([*self.rows, *own])
 
     def at(self, ts_ms: int) -> VersionedFeed:
         return replace(self, ts_ms=ts_ms)
@@ -252,11 +251,8 @@ class _Rows:
 
     def _times(self) -> pa.Int64Array:
         feed = self._feed
-        if not pa.types.is_timestamp(feed.time.type):
-            numbers = _no_nulls(feed.table, self.batch, feed.time.name).to_numpy()
-            found, inverse = np.unique(numbers, return_inverse=True)
-            times = [feed.times_ms.get(number, feed.ts_ms) for number in found.tolist()]
-            return pa.array(np.array(times, np.int64)[inverse])
+        if feed.time is None:
+            return pa.array(np.full(self.batch.num_rows, feed.ts_ms, np.int64))
         return as_ms(_no_nulls(feed.table, self.batch, feed.time.name))
 
 

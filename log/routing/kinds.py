@@ -11,6 +11,8 @@ if hasattr(pa, "string_view"):  # since pyarrow 16
 
 def without_view(kind: pa.DataType) -> pa.DataType:
     """The plain form of a view type: most of pyarrow, take and filter too, knows only that."""
+    if isinstance(kind, pa.BaseExtensionType):  # those defined in Python cannot be hashed
+        return kind
     return _VIEWS.get(kind, kind)
 
 

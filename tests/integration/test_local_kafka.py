@@ -135,7 +135,7 @@ def test_two_at_once_know_nothing_of_each_other_and_a_broker_guards_its_folder(
     assert own.bootstrap_servers != kafka.bootstrap_servers
     topic = new_topic(own.bootstrap_servers)
     assert topic not in kafka.admin().list_topics(timeout=DEADLINE_SECONDS).topics
-    with pytest.raises(LocalKafkaFailed, match="Another broker uses .*: stop it"):
+    with pytest.raises(LocalKafkaFailed, match=r"Another broker uses .*: stop it"):
         own_kafka(own.folder, java_options=FAST_START)
     produce(own.bootstrap_servers, topic, values(0, 1))
 

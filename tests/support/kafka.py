@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 VARIABLE = "DUOLOG_TEST_KAFKA"
 IMAGE = "confluentinc/cp-kafka:8.1.0"  # Kafka 4.1
 DEADLINE_SECONDS = 60.0
+START_SECONDS = 180.0  # on a machine that is busy with other tests
 _DOCKER_SECONDS = 20.0
 _STARTED = pytest.StashKey["list[str]"]()
 
@@ -130,7 +131,7 @@ def docker_answers() -> bool:
 @contextmanager
 def on_this_machine() -> Iterator[str]:
     """The product's own local broker."""
-    broker = LocalKafka()
+    broker = LocalKafka(start_seconds=START_SECONDS)
     try:
         broker.start()
     except DuologError as error:
@@ -178,7 +179,9 @@ def own_kafka(tmp_path: Path) -> Iterator[OwnKafka]:
 
         def start(folder: Path | None = None, **options: Any) -> LocalKafka:
             place = tmp_path / f"kafka-{uuid.uuid4().hex[:8]}" if folder is None else folder
-            return stack.enter_context(LocalKafka(place, **options))
+            return stack.enter_context(
+                LocalKafka(place, **{"start_seconds": START_SECONDS, **options})
+            )
 
         yield start
 

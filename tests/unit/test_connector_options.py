@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from duolog.connector.options import DEFAULT_SMALL_BATCH_ROWS, SINK_OPTIONS, SinkOptions, Unrouted
+from duolog.connector.options import DEFAULT_SMALL_BATCH_ROWS, SINK_OPTIONS, SinkOptions
+from duolog.connector.table_rows import Unrouted
 from duolog.errors import InvalidSetting
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "spark.md"

@@ -106,8 +106,8 @@ def test_a_repeat_takes_the_time_of_the_first_try(
 ) -> None:
     """The envelope has the time inside the value, so other times would be other content."""
     options = SinkOptions.of({"path": path, "table": "shop.orders", "queryName": "q"})
-    clock = iter(range(1_700_000_000, 1_800_000_000, 60))
-    monkeypatch.setattr("duolog.connector.sink.time.time_ns", lambda: next(clock) * 1_000_000_000)
+    clock = iter(range(1_700_000_000_000, 1_800_000_000_000, 60_000))
+    monkeypatch.setattr("duolog.connector.sink._now_ms", lambda: next(clock))
     first = plan_stream(options, ROWS)
     commit(first, 0, staged(first, 0, ["a"]))
     again = plan_stream(options, ROWS)

@@ -36,6 +36,7 @@ ICEBERG = pa.schema(
         ("_change_type", pa.string()),
         ("_change_ordinal", pa.int32()),
         ("_commit_snapshot_id", pa.int64()),
+        ("_commit_timestamp", pa.timestamp("us", "UTC")),
     ]
 )
 WORDS = {
@@ -114,7 +115,8 @@ class History:
         return {
             "_change_type": word,
             "_change_ordinal": version,
-            "_commit_snapshot_id": 10**15 + version,
+            "_commit_snapshot_id": 10**15 - version,
+            "_commit_timestamp": version * 1_000_000,
         }
 
 
@@ -155,7 +157,6 @@ def run_history(
         schema,
         table="shop.stock",
         key_columns=["id", "area"],
-        snapshot_times_ms={10**15 + version: version * 1000 for version in range(10)},
     )
     assert feed.found.startswith(history.kind)
     return run(feed, tasks, folder)

@@ -150,7 +150,7 @@ def test_a_column_of_another_type_or_none_is_refused() -> None:
         run(delta(), [[batch.drop_columns(["qty"])]])
 
 
-def test_snapshots_of_unknown_time_take_that_of_the_plan() -> None:
+def test_changes_without_a_time_take_that_of_the_plan() -> None:
     schema = pa.schema(
         [
             ("id", pa.int64()),
@@ -159,12 +159,12 @@ def test_snapshots_of_unknown_time_take_that_of_the_plan() -> None:
             ("_commit_snapshot_id", pa.int64()),
         ]
     )
-    feed = feed_for(schema, table="t", key_columns=["id"], snapshot_times_ms={7: 70}).at(5)
+    feed = feed_for(schema, table="t", key_columns=["id"]).at(5)
     batch = pa.RecordBatch.from_arrays(
         [pa.array([1, 2]), pa.array(["INSERT", "INSERT"]), pa.array([0, 1], pa.int32()), [7, 8]],
         schema=schema,
     )
-    assert [event.ts_ms for event in run(feed, [[batch]]).events] == [70, 5]
+    assert [event.ts_ms for event in run(feed, [[batch]]).events] == [5, 5]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import ClassVar, Protocol
 
 from bench.append import AppendBenchmark
+from bench.avro_decode import AvroDecodeBenchmark
+from bench.avro_encode import AvroEncodeBenchmark
 from bench.fetch import FetchBenchmark
 from bench.figures import Report
 from bench.flat import FlatBenchmark
@@ -37,6 +39,8 @@ def all_benchmarks(flat_records: int) -> dict[str, Benchmark]:
         FetchBenchmark(),
         RoutingBenchmark(),
         HashBenchmark(),
+        AvroEncodeBenchmark(),
+        AvroDecodeBenchmark(),
         FlatBenchmark(records=flat_records),
     )
     return {benchmark.name: benchmark for benchmark in benchmarks}

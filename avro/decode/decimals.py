@@ -71,9 +71,7 @@ def _words(
         at = np.maximum(end - _WORD * (index + 1), 0)
         word = page.words[at].byteswap().view(np.int64)
         unused = 64 - 8 * np.clip(lengths - _WORD * index, 0, _WORD)
-        is_part = unused < 64
-        shift = np.minimum(unused, 56)
-        value = np.where(is_part, (word << shift) >> shift, sign)
+        value = np.where(unused < 64, (word << unused) >> unused, sign)
         words[:, index] = value.view(np.uint64)
         sign = value >> 63
     longer = np.flatnonzero(lengths > _WORD * count)

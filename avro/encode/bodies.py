@@ -45,6 +45,8 @@ class Bodies:
         self.offsets: npt.NDArray[np.int64] = np.zeros(rows + 1, np.int64)
         self._rows = 0
         self._buffer: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
+        self._staged: npt.NDArray[np.uint8] = np.empty(0, np.uint8)  # kept: fresh memory is slow
+        self._places: npt.NDArray[np.int64] = np.empty(0, np.int64)
 
     @property
     def content(self) -> npt.NDArray[np.uint8]:
@@ -61,7 +63,32 @@ class Bodies:
         self._reserve(int(offsets[-1]), width, rows)
         self._rows += rows
         if offsets[-1] > begin:
-            _write(cells, offsets, width, self._buffer)
+            self._write(cells, offsets, width)
+
+    def _write(self, cells: list[_Cell], offsets: npt.NDArray[np.int64], width: int) -> None:
+        rows, row_bytes = len(offsets) - 1, len(cells) * width
+        if rows * row_bytes > len(self._staged):
+            self._staged = np.empty(rows * row_bytes, np.uint8)
+        if rows * len(cells) > len(self._places):
+            self._places = np.empty(rows * len(cells), np.int64)
+        staged = self._staged[: rows * row_bytes]
+        places = self._places[: rows * len(cells)].reshape(rows, len(cells))
+        places[:, 0] = offsets[:-1]
+        for index, cell in enumerate(cells):
+            if index:
+                np.add(places[:, index - 1], cells[index - 1].sizes, out=places[:, index])
+            begin = index * width
+            for place, words in cell.words:
+                numbers = np.ndarray((rows,), "<u8", staged, begin + place, (row_bytes,))
+                numbers[:] = words.values
+            if cell.span is not None:
+                kind, place = f"V{cell.span_held}", begin + cell.span_place
+                _stage(cell.span, np.ndarray((rows,), kind, staged, place, (row_bytes,)))
+        # numpy stores through a list of places in its order, so what comes later wins.
+        _windows(self._buffer, width)[places.reshape(-1)] = staged.view(f"V{width}")
+        for index, cell in enumerate(cells):
+            if cell.span is not None and cell.span_held == _CELL_BYTES:
+                _write_rest(cell.span, places[:, index] + cell.span_place, self._buffer)
 
     def _reserve(self, end: int, width: int, rows: int) -> None:
         if end > MAX_BYTES:
@@ -156,33 +183,6 @@ def _added(sizes: Iterable[Sizes]) -> Sizes:
     for size in sizes:
         total = total + size
     return total
-
-
-def _write(
-    cells: list[_Cell],
-    offsets: npt.NDArray[np.int64],
-    width: int,
-    buffer: npt.NDArray[np.uint8],
-) -> None:
-    rows, row_bytes = len(offsets) - 1, len(cells) * width
-    places = np.empty((rows, len(cells)), np.int64)
-    staged = np.empty(rows * row_bytes, np.uint8)
-    places[:, 0] = offsets[:-1]
-    for index, cell in enumerate(cells):
-        if index:
-            np.add(places[:, index - 1], cells[index - 1].sizes, out=places[:, index])
-        begin = index * width
-        for place, words in cell.words:
-            numbers = np.ndarray((rows,), "<u8", staged, begin + place, (row_bytes,))
-            numbers[:] = words.values
-        if cell.span is not None:
-            kind, place = f"V{cell.span_held}", begin + cell.span_place
-            _stage(cell.span, np.ndarray((rows,), kind, staged, place, (row_bytes,)))
-    # numpy stores through a list of places in its order, so what comes later wins.
-    _windows(buffer, width)[places.reshape(-1)] = staged.view(f"V{width}")
-    for index, cell in enumerate(cells):
-        if cell.span is not None and cell.span_held == _CELL_BYTES:
-            _write_rest(cell.span, places[:, index] + cell.span_place, buffer)
 
 
 def _windows(content: npt.NDArray[np.uint8], width: int) -> npt.NDArray[np.void]:

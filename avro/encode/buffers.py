@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from duolog.log.routing.kinds import without_view
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -95,8 +97,8 @@ def list_parts(values: pa.Array) -> tuple[pa.Array, Parts]:
     if is_list_view(kind):
         starts = _int64(values.offsets)
         sizes = _int64(values.sizes)
-        if values.null_count:
-            valid = validity(values)
+        valid = validity(values)
+        if valid is not None:
             starts[~valid], sizes[~valid] = 0, 0
         used = sizes > 0
         begin = int(starts[used].min()) if used.any() else 0
@@ -115,6 +117,11 @@ def list_parts(values: pa.Array) -> tuple[pa.Array, Parts]:
     else:
         items = values.values.slice(begin, end - begin)
     return items, Parts(bounds[:-1], np.diff(bounds))
+
+
+def stored_kind(kind: pa.DataType) -> pa.DataType:
+    """The plain form of a view type; any other as it is, even one that cannot be hashed."""
+    return kind if isinstance(kind, pa.BaseExtensionType) else without_view(kind)
 
 
 def is_list_view(kind: pa.DataType) -> bool:

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from duolog.avro.encode.buffers import stored_kind
 from duolog.avro.encode.node import Unfit
 from duolog.avro.encode.pieces import spans_where
 from duolog.avro.encode.text import first_not_utf8, plain
 from duolog.avro.schema import Enum, Fixed, Schema
 from duolog.errors import InvalidRows
-from duolog.log.routing.kinds import is_string, without_view
+from duolog.log.routing.kinds import is_string
 
 if TYPE_CHECKING:
     from duolog.avro.encode.pieces import Piece, Presence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 def depends_on_value(kind: pa.DataType, schema: Schema) -> bool:
     """Whether only some values of the type can be written so."""
-    plain_kind = without_view(kind.value_type if pa.types.is_dictionary(kind) else kind)
+    plain_kind = stored_kind(kind.value_type if pa.types.is_dictionary(kind) else kind)
     if isinstance(schema, Enum):
         return is_string(plain_kind)
     return isinstance(schema, Fixed) and plain_kind in (pa.binary(), pa.large_binary())

@@ -10,21 +10,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from duolog.avro.encode.node import Unfit
 from duolog.avro.encode.pieces import WORD_BYTES, words_where
-from duolog.avro.encode.wide import beyond, big_endian, limbs_of, magnitude_bytes, sign_of
+from duolog.avro.encode.wide import (
+    beyond,
+    big_endian,
+    limbs_of,
+    magnitude_bytes,
+    sign_of,
+    times_ten,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import pyarrow as pa
 
     from duolog.avro.encode.pieces import Piece, Presence
     from duolog.avro.encode.wide import Limbs
 
 MAX_DIGITS = 76  # of Arrow's widest decimal
-_INT64_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +55,7 @@ class Decimals:
             rows = np.flatnonzero(wrong if present is None else wrong & present.flags)
             if len(rows):
                 raise self._unfit(limbs, int(rows[0]))
-        if not self.added_scale:
-            return limbs
-        if len(limbs) == 1 and self.digits <= _INT64_DIGITS:
-            return ((limbs[0].view(np.int64) * 10**self.added_scale).view(np.uint64),)
-        if present is not None:  # what has no meaning may not fit
-            values = pc.if_else(pa.array(present.flags), values, pa.scalar(None, values.type))
-        scale = values.type.scale if pa.types.is_decimal(values.type) else 0
-        return limbs_of(values.cast(pa.decimal256(digits, scale + self.added_scale)))
+        return times_ten(limbs, self.added_scale, digits)
 
     def _unfit(self, limbs: Limbs, row: int) -> Unfit:
         number = int(limbs[-1].view(np.int64)[row])

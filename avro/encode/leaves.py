@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from duolog.avro.encode.buffers import stored_kind
 from duolog.avro.encode.decimals import MAX_DIGITS, Decimals
 from duolog.avro.encode.misfits import called
 from duolog.avro.encode.scalars import Booleans, Floats, Integers, Nothing
@@ -14,7 +15,7 @@ from duolog.avro.encode.text import BytesAsFixed, FixedAsBytes, Symbols, Text, U
 from duolog.avro.encode.times import DAY_SECONDS, INT32, INT64, PER_SECOND, Ticks
 from duolog.avro.resolve import meaning
 from duolog.avro.schema import Enum, Fixed, Kind, Logical, Primitive
-from duolog.log.routing.kinds import is_string, without_view
+from duolog.log.routing.kinds import is_string
 
 if TYPE_CHECKING:
     from duolog.avro.encode.node import Node
@@ -33,7 +34,7 @@ _UUID_MARK: Final = {b"avro.logical": b"uuid", b"ARROW:extension:name": b"arrow.
 
 def leaf_of(field: pa.Field, schema: Primitive | Fixed | Enum, path: str) -> Node | None:
     """What writes this column. Wider types are taken where every value of the column has one."""
-    kind = without_view(field.type)
+    kind = stored_kind(field.type)
     match schema:
         case Enum():
             return Symbols(path, schema.name, schema.symbols) if is_string(kind) else None
@@ -108,7 +109,7 @@ def is_uuid(field: pa.Field) -> bool:
     """Whether these are the sixteen bytes of a UUID."""
     kind = field.type
     if isinstance(kind, pa.BaseExtensionType):
-        return kind.extension_name == "arrow.uuid"
+        return bool(kind.extension_name == "arrow.uuid")
     metadata = field.metadata or {}
     return kind == pa.binary(_UUID_BYTES) and any(
         metadata.get(name) == mark for name, mark in _UUID_MARK.items()

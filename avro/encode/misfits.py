@@ -36,13 +36,9 @@ _COLUMNS = {
 _UNITS = {"millis": "ms", "micros": "us", "nanos": "ns"}
 
 
-class Misfit(InvalidRows):
-    """A column of a type that cannot be written as what the schema has in its place."""
-
-
-def misfit(path: str, kind: pa.DataType, schema: Schema) -> Misfit:
+def misfit(path: str, kind: pa.DataType, schema: Schema) -> InvalidRows:
     """That this column cannot be written as this, and what could."""
-    return Misfit(
+    return InvalidRows(
         f"Column '{path}' is of type {kind}, which cannot be written as Avro's {called(schema)}. "
         f"{_refused(kind) or _advice(schema)}"
     )

@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from duolog.avro.encode.buffers import is_list_view
+from duolog.avro.encode.buffers import is_list_view, stored_kind
 from duolog.avro.encode.by_value import ByValue, depends_on_value
 from duolog.avro.encode.default_bytes import default_bytes
 from duolog.avro.encode.leaves import leaf_of
-from duolog.avro.encode.misfits import Misfit, called, misfit
+from duolog.avro.encode.misfits import called, misfit
 from duolog.avro.encode.nested import Entries, Fields, Items
 from duolog.avro.encode.presence import Branch, OneOf, Required
 from duolog.avro.encode.scalars import Constant, Nothing
 from duolog.avro.names import avro_name
 from duolog.avro.schema import (
     MAX_DEPTH,
-    NULL,
     Array,
     Enum,
     Fixed,
@@ -41,7 +40,7 @@ from duolog.avro.schema import (
 from duolog.avro.text import schema_text
 from duolog.avro.varint import varint
 from duolog.errors import InvalidRows, InvalidSchema
-from duolog.log.routing.kinds import is_list_like, is_string, without_view
+from duolog.log.routing.kinds import is_list_like, is_string
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -125,7 +124,7 @@ class _Plan:
         branches = {
             index: self.resolved(branch)
             for index, branch in enumerate(union.branches)
-            if branch != NULL and not _is_null(branch)
+            if not _is_null(branch)
         }
         nulls = [index for index in range(len(union.branches)) if index not in branches]
         null = nulls[0] if nulls else None
@@ -176,7 +175,7 @@ class _Plan:
 
     def _value(self, field: pa.Field, schema: Schema, path: str, depth: int) -> Node:
         """What writes the values of a column that are not null."""
-        kind = without_view(field.type)
+        kind = stored_kind(field.type)
         if pa.types.is_dictionary(kind):
             entries = pa.field(field.name, kind.value_type, metadata=field.metadata)
             return Entries(self._value(entries, schema, path, depth))
@@ -200,7 +199,7 @@ class _Plan:
     def _map(self, kind: pa.MapType, values: Schema, path: str, depth: int) -> Node | None:
         key, value = _entry(kind)
         key_kind = key.type.value_type if pa.types.is_dictionary(key.type) else key.type
-        if not is_string(without_view(key_kind)):
+        if not is_string(stored_kind(key_kind)):
             return None
         members = (
             (0, self.column(key, _STRING, f"{path}.key", depth + 1)),
@@ -227,7 +226,7 @@ def _is_members(kind: pa.DataType, count: int) -> bool:
 def _is_natural(kind: pa.DataType, schema: Schema) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return isinstance(schema, Primitive) and without_view(kind) in _NATURAL.get(schema.kind, ())
+    return isinstance(schema, Primitive) and stored_kind(kind) in _NATURAL.get(schema.kind, ())
 
 
 def _entry(kind: pa.MapType) -> tuple[pa.Field, pa.Field]:

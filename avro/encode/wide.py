@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 LIMB_BITS: Final = 64
 _LIMB_MASK: Final = (1 << LIMB_BITS) - 1
-_SIGN_BIT: Final = np.uint64(63)
+_LIMB_DIGITS: Final = ((1, 18), (2, 38), (4, 76))  # that any decimal of so many digits fits into
+_HALF_BITS: Final = np.uint64(32)
+_LOW_HALF: Final = np.uint64((1 << 32) - 1)
+_POWER_STEP: Final = 9  # 10**9 times half a limb, and a carry, fit into a limb
 
 
 def limbs_of(values: pa.Array) -> Limbs:
@@ -57,11 +60,30 @@ def _compared(limbs: Limbs, bound: int, *, above: bool) -> npt.NDArray[np.bool_]
     tied = ~decided
     for place in range(last, -1, -1):
         limb = limbs[place].view(np.int64) if place == last else limbs[place]
-        part = bound >> LIMB_BITS * place
-        part = np.int64(part) if place == last else np.uint64(part & _LIMB_MASK)
+        whole = bound >> LIMB_BITS * place
+        part: Any = np.int64(whole) if place == last else np.uint64(whole & _LIMB_MASK)
         decided |= tied & (limb > part if above else limb < part)
         tied &= limb == part
     return decided
+
+
+def times_ten(limbs: Limbs, power: int, digits: int) -> Limbs:
+    """Each number times ten to this power, which has at most so many digits."""
+    if not power:
+        return limbs
+    wanted = next(count for count, most in _LIMB_DIGITS if digits <= most)
+    limbs += (sign_of(limbs),) * (wanted - len(limbs))
+    halves = [half for limb in limbs for half in (limb & _LOW_HALF, limb >> _HALF_BITS)]
+    for begin in range(0, power, _POWER_STEP):
+        factor = np.uint64(10 ** min(_POWER_STEP, power - begin))
+        carry = np.uint64(0)
+        for place, half in enumerate(halves):
+            product = half * factor + carry
+            halves[place] = product & _LOW_HALF
+            carry = product >> _HALF_BITS
+    return tuple(
+        low | high << _HALF_BITS for low, high in zip(halves[::2], halves[1::2], strict=True)
+    )
 
 
 def magnitude_bytes(limbs: Limbs) -> npt.NDArray[np.int64]:

@@ -87,7 +87,7 @@ def within(context: str, subject: str) -> str:
 
 def is_valid_subject(subject: str, *, for_settings: bool = False) -> bool:
     """Whether something can be stored under this name."""
-    if any(category(character) == "Cc" for character in subject):
+    if any(category(character) in ("Cc", "Cs") for character in subject):
         return False
     named = Qualified.parse(subject)
     if named.name in _RESERVED_NAMES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import Lock
 
 from duolog.avro.parse import closed, parse_schema
@@ -33,7 +34,7 @@ MAX_REFERENCED_SCHEMAS = 256
 _CACHED_SCHEMAS = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parsed:
     """A schema that was understood."""
 
@@ -42,7 +43,7 @@ class Parsed:
     references: tuple[SchemaReference, ...]  # with the versions that they had
     outside: tuple[Schema, ...] = ()  # all that it refers to, also through others
 
-    @property
+    @cached_property
     def types(self) -> dict[str, Named]:
         """The named types that are not in its own tree."""
         found: dict[str, Named] = {}
@@ -57,8 +58,15 @@ class Parsed:
 
     def is_equivalent(self, other: Parsed) -> bool:
         """Whether they say the same, in whatever order and with whatever references."""
-        own = _comparable(self.tree, self.outside)
-        return own is not None and own == _comparable(other.tree, other.outside)
+        return self._comparable is not None and self._comparable == other._comparable
+
+    @cached_property
+    def _comparable(self) -> Schema | None:
+        """Without references, and unordered things in order. None: it is too deep for that."""
+        try:
+            return _ordered(closed(self.tree, self.outside))
+        except InvalidSchema:
+            return None
 
 
 class SchemaReader:
@@ -154,14 +162,6 @@ class _Visit:
     subject: str
     references: Iterator[SchemaReference]  # those still to be looked at
     text: str | None  # None: the one that is asked for
-
-
-def _comparable(tree: Schema, outside: tuple[Schema, ...]) -> Schema | None:
-    """Without references to outside, and unordered things in order. None: it is too deep."""
-    try:
-        return _ordered(closed(tree, outside))
-    except InvalidSchema:
-        return None
 
 
 def _ordered(schema: Schema) -> Schema:

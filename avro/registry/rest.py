@@ -16,6 +16,7 @@ from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from duolog.avro.registry.rest_http import RegistryRoute, encoded_path, http_refusal
+from duolog.avro.registry.rest_routes import add_endpoints
 from duolog.avro.registry.rest_schemas import SchemaRoutes
 from duolog.avro.registry.rest_settings import MetadataRoutes, SettingsRoutes
 from duolog.avro.registry.rest_subjects import SubjectRoutes
@@ -36,14 +37,14 @@ def registry_router(
     route_class = type("Route", (RegistryRoute,), {"max_body_bytes": max_body_bytes})
     inner = APIRouter(route_class=route_class)
     schemas = SchemaRoutes(service)
-    SubjectRoutes(service).add_to(inner)
-    schemas.add_to(inner)
-    SettingsRoutes(service).add_to(inner)
+    add_endpoints(inner, SubjectRoutes(service).endpoints())
+    add_endpoints(inner, schemas.endpoints())
+    add_endpoints(inner, SettingsRoutes(service).endpoints())
 
     router = APIRouter(route_class=route_class)
-    MetadataRoutes(installed_version("duolog"), cluster).add_to(router)
+    add_endpoints(router, MetadataRoutes(installed_version("duolog"), cluster).endpoints())
     router.include_router(inner)
-    schemas.add_contexts_to(router)
+    add_endpoints(router, schemas.context_endpoints())
     router.include_router(inner, prefix="/contexts/{context}", include_in_schema=False)
     unknown: Any = _Unknown(router)  # an ASGI application, which routes may be
     router.add_route("/{rest:path}", unknown, include_in_schema=False)

@@ -4,47 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
-from fastapi import APIRouter, Body, Path, Query
+from fastapi import Body, Path, Query
 from pydantic import BeforeValidator
 from starlette.requests import Request
 
 from duolog.avro.registry import refusals
 from duolog.avro.registry.contexts import within
-from duolog.avro.registry.rest_http import MEDIA_TYPE, Answer
-from duolog.avro.registry.rest_models import ErrorBody, Number
+from duolog.avro.registry.rest_http import MEDIA_TYPE
+from duolog.avro.registry.rest_models import Number
 from duolog.avro.registry.service import Listed
 
 T = TypeVar("T")
 
 MAX_LISTED_SCHEMAS: Final = 1000
-
-_CODES: Final = {
-    400: "the body is not as described",
-    409: "not compatible with what came before",
-    413: "the body is too large",
-    415: "the body is of another media type",
-    40401: "no such subject",
-    40402: "no such version",
-    40403: "no such schema",
-    40404: "the subject is deleted already",
-    40405: "the subject has to be deleted softly first",
-    40406: "the version is deleted already",
-    40407: "the version has to be deleted softly first",
-    40408: "it has no config of its own",
-    40409: "it has no mode of its own",
-    42201: "not a schema, or not one of a known type",
-    42202: "not the number of a version",
-    42203: "not a compatibility level",
-    42204: "not a mode",
-    42205: "not permitted in this mode",
-    42206: "other schemas refer to it",
-    42208: "not a name for a subject",
-    42210: "not rules that can be carried out",
-    42211: "the context still has subjects",
-    50001: "it could not be stored",
-}
 
 
 def _integer(written: object) -> object:
@@ -101,36 +75,3 @@ def page(items: Sequence[T], offset: int, limit: int, largest: int | None = None
         count = limit
     start = max(offset, 0)
     return items[start : start + count]
-
-
-def add_route(
-    router: APIRouter,
-    method: str,
-    path: str,
-    endpoint: Any,
-    model: Any,
-    *codes: int,
-    status: int = 200,
-) -> None:
-    """One endpoint, its answer and the error codes that it may give."""
-    responses: dict[int | str, dict[str, Any]] = {}
-    for code in sorted(codes):
-        responses.setdefault(code if code < 1000 else code // 100, {"model": ErrorBody})
-    for error_status, response in responses.items():
-        told = [
-            f"{code}: {_CODES[code]}"
-            for code in sorted(codes)
-            if error_status in (code, code // 100)
-        ]
-        response["description"] = "; ".join(told)
-    responses["default"] = {"model": ErrorBody, "description": "All other errors."}
-    router.add_api_route(
-        path,
-        endpoint,
-        methods=[method],
-        response_model=model,
-        response_class=Answer,
-        status_code=status,
-        responses=responses,
-        operation_id=endpoint.__name__,
-    )

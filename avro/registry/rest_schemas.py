@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -28,10 +28,10 @@ from duolog.avro.registry.rest_parameters import (
     Limit,
     Offset,
     SchemaId,
-    add_route,
     page,
     scoped,
 )
+from duolog.avro.registry.rest_routes import Endpoint
 from duolog.avro.registry.rest_subjects import formatted, with_qualified
 from duolog.avro.registry.service import RegistryService
 
@@ -40,25 +40,28 @@ class SchemaRoutes:
     def __init__(self, service: RegistryService) -> None:
         self._service = service
 
-    def add_to(self, router: APIRouter) -> None:
+    def endpoints(self) -> list[Endpoint]:
         one = "/schemas/ids/{id}"
-        add_route(router, "GET", "/schemas", self.list_schemas, list[SchemaAnswer])
-        add_route(router, "GET", "/schemas/types", self.list_schema_types, list[str])
-        add_route(router, "GET", one, self.get_schema, SchemaAnswer, 40403)
-        add_route(router, "GET", f"{one}/schema", self.get_schema_text, Any, 40403)
-        add_route(router, "GET", f"{one}/subjects", self.list_subjects_of_id, list[str], 40403)
-        add_route(
-            router, "GET", f"{one}/versions", self.list_versions_of_id, list[SubjectVersion], 40403
-        )
         guid = "/schemas/guids/{guid}"
-        add_route(router, "GET", guid, self.get_schema_by_guid, SchemaAnswer, 40403)
-        add_route(router, "GET", f"{guid}/ids", self.list_ids_of_guid, list[ContextId])
+        unknown = (40403,)
+        return [
+            Endpoint("GET /schemas", self.list_schemas, list[SchemaAnswer]),
+            Endpoint("GET /schemas/types", self.list_schema_types, list[str]),
+            Endpoint(f"GET {one}", self.get_schema, SchemaAnswer, unknown),
+            Endpoint(f"GET {one}/schema", self.get_schema_text, Any, unknown),
+            Endpoint(f"GET {one}/subjects", self.list_subjects_of_id, list[str], unknown),
+            Endpoint(
+                f"GET {one}/versions", self.list_versions_of_id, list[SubjectVersion], unknown
+            ),
+            Endpoint(f"GET {guid}", self.get_schema_by_guid, SchemaAnswer, unknown),
+            Endpoint(f"GET {guid}/ids", self.list_ids_of_guid, list[ContextId]),
+        ]
 
-    def add_contexts_to(self, router: APIRouter) -> None:
-        add_route(router, "GET", "/contexts", self.list_contexts, list[str])
-        add_route(
-            router, "DELETE", "/contexts/{context}", self.delete_context, None, 42211, status=204
-        )
+    def context_endpoints(self) -> list[Endpoint]:
+        return [
+            Endpoint("GET /contexts", self.list_contexts, list[str]),
+            Endpoint("DELETE /contexts/{context}", self.delete_context, None, (42211, 50001), 204),
+        ]
 
     def list_schemas(
         self,

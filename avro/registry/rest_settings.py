@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,7 +19,8 @@ from duolog.avro.registry.rest_models import (
     ModeAnswer,
     ModeBody,
 )
-from duolog.avro.registry.rest_parameters import JSON_BODY, Flag, add_route, scoped
+from duolog.avro.registry.rest_parameters import JSON_BODY, Flag, scoped
+from duolog.avro.registry.rest_routes import BODY_CODES, Endpoint
 from duolog.avro.registry.service import RegistryService
 from duolog.avro.registry.settings import GLOBAL
 from duolog.avro.registry.wire_names import Json, config_json
@@ -28,8 +29,6 @@ DefaultToGlobal = Annotated[
     Flag, Query(alias="defaultToGlobal", description="What goes for it, if it has none itself.")
 ]
 
-_BODY_CODES = (400, 413, 415)
-
 
 class SettingsRoutes:
     """The same for all subjects and for one."""
@@ -37,51 +36,25 @@ class SettingsRoutes:
     def __init__(self, service: RegistryService) -> None:
         self._settings = service.settings
 
-    def add_to(self, router: APIRouter) -> None:
-        changed = (*_BODY_CODES, 42203, 42205, 42208, 42210, 50001)
-        set_codes = (*_BODY_CODES, 42204, 42205, 42206, 42208, 50001)
-        for path, of, codes in (
-            ("", "global", ()),
-            ("/{subject}", "subject", (40408, 40409, 40401)),
-        ):
-            config, mode = f"/config{path}", f"/mode{path}"
-            missing = [code for code in codes if code == 40401]
-            add_route(
-                router,
-                "GET",
-                config,
-                getattr(self, f"get_{of}_config"),
-                ConfigAnswer,
-                *(code for code in codes if code == 40408),
-            )
-            add_route(
-                router, "PUT", config, getattr(self, f"set_{of}_config"), ConfigEcho, *changed
-            )
-            add_route(
-                router,
-                "DELETE",
-                config,
-                getattr(self, f"delete_{of}_config"),
-                ConfigAnswer,
-                *(*missing, 42205, 50001),
-            )
-            add_route(
-                router,
-                "GET",
-                mode,
-                getattr(self, f"get_{of}_mode"),
-                ModeAnswer,
-                *(code for code in codes if code == 40409),
-            )
-            add_route(router, "PUT", mode, getattr(self, f"set_{of}_mode"), ModeAnswer, *set_codes)
-            add_route(
-                router,
-                "DELETE",
-                mode,
-                getattr(self, f"delete_{of}_mode"),
-                ModeAnswer,
-                *(*missing, 50001),
-            )
+    def endpoints(self) -> list[Endpoint]:
+        config, mode = "/config/{subject}", "/mode/{subject}"
+        set_config = (*BODY_CODES, 42203, 42205, 42208, 42210, 50001)
+        set_mode = (*BODY_CODES, 42204, 42205, 42206, 42208, 50001)
+        no_config, no_mode = (40401, 42205, 50001), (40401, 50001)
+        return [
+            Endpoint("GET /config", self.get_global_config, ConfigAnswer),
+            Endpoint("PUT /config", self.set_global_config, ConfigEcho, set_config),
+            Endpoint("DELETE /config", self.delete_global_config, ConfigAnswer, (42205, 50001)),
+            Endpoint(f"GET {config}", self.get_subject_config, ConfigAnswer, (40408,)),
+            Endpoint(f"PUT {config}", self.set_subject_config, ConfigEcho, set_config),
+            Endpoint(f"DELETE {config}", self.delete_subject_config, ConfigAnswer, no_config),
+            Endpoint("GET /mode", self.get_global_mode, ModeAnswer),
+            Endpoint("PUT /mode", self.set_global_mode, ModeAnswer, set_mode),
+            Endpoint("DELETE /mode", self.delete_global_mode, ModeAnswer, (50001,)),
+            Endpoint(f"GET {mode}", self.get_subject_mode, ModeAnswer, (40409,)),
+            Endpoint(f"PUT {mode}", self.set_subject_mode, ModeAnswer, set_mode),
+            Endpoint(f"DELETE {mode}", self.delete_subject_mode, ModeAnswer, no_mode),
+        ]
 
     def get_global_config(
         self, request: Request, default_to_global: DefaultToGlobal = False
@@ -182,11 +155,13 @@ class MetadataRoutes:
         self._version = version
         self._cluster = cluster
 
-    def add_to(self, router: APIRouter) -> None:
-        add_route(router, "GET", "/", self.get_root, dict[str, Any])
-        add_route(router, "POST", "/", self.post_root, dict[str, Any], *_BODY_CODES)
-        add_route(router, "GET", "/v1/metadata/id", self.get_cluster_id, dict[str, Any])
-        add_route(router, "GET", "/v1/metadata/version", self.get_server_version, dict[str, str])
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            Endpoint("GET /", self.get_root, dict[str, Any]),
+            Endpoint("POST /", self.post_root, dict[str, Any], BODY_CODES),
+            Endpoint("GET /v1/metadata/id", self.get_cluster_id, dict[str, Any]),
+            Endpoint("GET /v1/metadata/version", self.get_server_version, dict[str, str]),
+        ]
 
     def get_root(self) -> Response:
         return Answer({})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -27,93 +27,63 @@ from duolog.avro.registry.rest_parameters import (
     Limit,
     Offset,
     VersionNumber,
-    add_route,
     listed,
     page,
     scoped,
     version_number,
 )
+from duolog.avro.registry.rest_routes import SCHEMA_CODES, Endpoint
 from duolog.avro.registry.service import Listed, RegistryService
 from duolog.avro.registry.wire_names import Json
 from duolog.errors import InvalidSchema, RegistryRefused
-
-_SCHEMA_CODES = (400, 413, 415, 42201)
 
 
 class SubjectRoutes:
     def __init__(self, service: RegistryService) -> None:
         self._service = service
 
-    def add_to(self, router: APIRouter) -> None:
+    def endpoints(self) -> list[Endpoint]:
         one = "/subjects/{subject}"
         versions = f"{one}/versions"
         version = f"{versions}/{{version}}"
-        add_route(router, "GET", "/subjects", self.list_subjects, list[str])
-        add_route(router, "GET", versions, self.list_versions, list[int], 40401)
-        add_route(
-            router,
-            "POST",
-            versions,
-            self.register_schema,
-            SchemaAnswer,
-            *(*_SCHEMA_CODES, 409, 42205, 42208, 42210, 50001),
-        )
-        add_route(router, "GET", version, self.get_version, SchemaAnswer, 40401, 40402, 42202)
-        add_route(
-            router,
-            "DELETE",
-            version,
-            self.delete_version,
-            int,
-            *(40401, 40402, 40406, 40407, 42202, 42205, 42206, 50001),
-        )
-        add_route(
-            router, "GET", f"{version}/schema", self.get_version_text, Any, 40401, 40402, 42202
-        )
-        add_route(
-            router,
-            "GET",
-            f"{version}/referencedby",
-            self.list_referrers,
-            list[int],
-            *(40401, 40402, 42202),
-        )
-        add_route(
-            router, "GET", f"{one}/metadata", self.get_by_metadata, SchemaAnswer, 40401, 40403
-        )
-        add_route(
-            router,
-            "POST",
-            one,
-            self.look_up_schema,
-            SchemaAnswer,
-            *(*_SCHEMA_CODES, 40401, 40403),
-        )
-        add_route(
-            router,
-            "DELETE",
-            one,
-            self.delete_subject,
-            list[int],
-            *(40401, 40404, 40405, 42205, 42206, 50001),
-        )
-        checks = "/compatibility/subjects/{subject}/versions"
-        add_route(
-            router,
-            "POST",
-            checks,
-            self.check_against_subject,
-            CheckAnswer,
-            *_SCHEMA_CODES,
-        )
-        add_route(
-            router,
-            "POST",
-            f"{checks}/{{version}}",
-            self.check_against_version,
-            CheckAnswer,
-            *(*_SCHEMA_CODES, 40402, 42202),
-        )
+        checks = f"/compatibility{versions}"
+        unknown = (40401, 40402, 42202)
+        return [
+            Endpoint("GET /subjects", self.list_subjects, list[str]),
+            Endpoint(f"GET {versions}", self.list_versions, list[int], (40401,)),
+            Endpoint(
+                f"POST {versions}",
+                self.register_schema,
+                SchemaAnswer,
+                (*SCHEMA_CODES, 409, 42205, 42208, 42210, 50001),
+            ),
+            Endpoint(f"GET {version}", self.get_version, SchemaAnswer, unknown),
+            Endpoint(
+                f"DELETE {version}",
+                self.delete_version,
+                int,
+                (*unknown, 40406, 40407, 42205, 42206, 50001),
+            ),
+            Endpoint(f"GET {version}/schema", self.get_version_text, Any, unknown),
+            Endpoint(f"GET {version}/referencedby", self.list_referrers, list[int], unknown),
+            Endpoint(f"GET {one}/metadata", self.get_by_metadata, SchemaAnswer, (40401, 40403)),
+            Endpoint(
+                f"POST {one}", self.look_up_schema, SchemaAnswer, (*SCHEMA_CODES, 40401, 40403)
+            ),
+            Endpoint(
+                f"DELETE {one}",
+                self.delete_subject,
+                list[int],
+                (40401, 40404, 40405, 42205, 42206, 50001),
+            ),
+            Endpoint(f"POST {checks}", self.check_against_subject, CheckAnswer, SCHEMA_CODES),
+            Endpoint(
+                f"POST {checks}/{{version}}",
+                self.check_against_version,
+                CheckAnswer,
+                (*SCHEMA_CODES, 40402, 42202),
+            ),
+        ]
 
     def list_subjects(
         self,

@@ -126,7 +126,9 @@ def test_an_epoch_remembers_when_its_writer_made_it(form: EmbeddedForm, log: Log
         assert (again.repeated, again.at_ms) == (True, 12_345)
 
 
-def test_an_epoch_without_a_time_takes_the_one_of_its_commit(form: EmbeddedForm, log: LogAccess) -> None:
+def test_an_epoch_without_a_time_takes_the_one_of_its_commit(
+    form: EmbeddedForm, log: LogAccess
+) -> None:
     assert log.append(STREAM, 0, []).at_ms == form.clock.now_ms()
 
 

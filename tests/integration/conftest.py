@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from duolog.jars import fetch_jars
+from tests.support.lake import lake_configuration, lake_jars
 from tests.support.spark import spark_session
 
 if TYPE_CHECKING:
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session for the whole run: starting it takes seconds. It has Spark's own Avro."""
-    jars = fetch_jars("org.apache.spark", "spark-avro_2.13", "4.1.1", transitive=False)
-    more = {"spark.jars": ",".join(map(str, jars))}
-    with spark_session(tmp_path_factory.mktemp("spark"), more) as session:
+    """One session for the whole run: starting it takes seconds. It has Avro, Delta and Iceberg."""
+    avro = fetch_jars("org.apache.spark", "spark-avro_2.13", "4.1.1", transitive=False)
+    folder = tmp_path_factory.mktemp("spark")
+    jars = {"spark.jars": ",".join(map(str, [*avro, *lake_jars()]))}
+    with spark_session(folder, {**lake_configuration(folder), **jars}) as session:
         yield session
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -18,7 +18,8 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from duolog.bridge.kafka.local import LocalKafka, broker
+from duolog.bridge.kafka.local import LocalKafka
+from duolog.bridge.kafka.local.ports import free_port
 from duolog.errors import LocalKafkaFailed, PortTaken
 from tests.support import kafka as support
 from tests.support.kafka import Kafka, NoKafka, OwnKafka, new_topic
@@ -151,10 +152,11 @@ def test_a_frozen_broker_is_ended_too(own_kafka: OwnKafka) -> None:
 def test_a_port_that_is_taken_at_the_last_moment_is_changed(
     own_kafka: OwnKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    free_port = broker.free_port
     with socket.create_server(("127.0.0.1", 0)) as other:
         chosen = iter([other.getsockname()[1]])
-        monkeypatch.setattr(broker, "free_port", lambda: next(chosen, None) or free_port())
+        monkeypatch.setattr(
+            "duolog.bridge.kafka.local.broker.free_port", lambda: next(chosen, None) or free_port()
+        )
         assert own_kafka(java_options=FAST_START).port != other.getsockname()[1]
 
 
@@ -280,10 +282,8 @@ def _run(folder: Path, *arguments: str, **variables: str) -> subprocess.Complete
 
 
 def _no_source(reason: str) -> support.Source:
-    @contextmanager
-    def source() -> Iterator[str]:
+    def source() -> AbstractContextManager[str]:
         raise NoKafka(reason)
-        yield ""
 
     return source
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import duolog
 from duolog.connector import write_batch, write_stream
-from duolog.log.model import Record
+from duolog.log.fetched import ReadRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
@@ -81,19 +81,22 @@ class Folder:
         return reader.json(str(self._path))
 
 
-def records_in(path: str, topic: str) -> list[Record]:
-    """All records of a topic, partition by partition."""
+def records_in(path: str, topic: str) -> list[tuple[int, ReadRecord]]:
+    """All records of a topic with their partitions, in the order of each partition."""
+    found = []
     with duolog.open_log(path, create=False) as log:
-        return [
-            found.record
-            for offsets in log.offsets(topic)
-            for found in log.fetch(topic, offsets.partition, offsets.start)
-        ]
+        for offsets in log.offsets(topic):
+            position = offsets.start
+            while position < offsets.next_offset:
+                fetched = log.fetch(topic, offsets.partition, position)
+                found.extend((offsets.partition, record) for record in fetched)
+                position = fetched.next_offset
+    return found
 
 
 def values_in(path: str, topic: str) -> list[str | None]:
     """The values of all records, sorted."""
-    values = [record.value for record in records_in(path, topic)]
+    values = [record.value for _, record in records_in(path, topic)]
     return sorted((None if value is None else value.decode() for value in values), key=str)
 
 
@@ -102,12 +105,3 @@ def _texts(options: Mapping[str, object]) -> dict[str, Any]:
         name: ",".join(value) if isinstance(value, list | tuple) else value
         for name, value in options.items()
     }
-
-
-def key_values(spark: SparkSession, *rows: tuple[str | None, str | None]) -> DataFrame:
-    """A frame as Spark's Kafka sink takes it."""
-    return spark.createDataFrame(_pairs(rows), "key string, value string")
-
-
-def _pairs(rows: Sequence[tuple[str | None, str | None]]) -> list[tuple[str | None, str | None]]:
-    return list(rows)

@@ -11,6 +11,7 @@ import json
 import math
 import struct
 import uuid
+from dataclasses import replace
 from decimal import Context, Decimal
 from random import Random
 from typing import Any
@@ -21,10 +22,13 @@ import pyarrow as pa
 
 from duolog.avro.names import avro_name
 from duolog.avro.schema import (
+    NULL,
     Array,
     Enum,
+    Field,
     Fixed,
     Kind,
+    Logical,
     Map,
     Primitive,
     Record,
@@ -39,6 +43,7 @@ CONTEXT = Context(prec=100)
 UUID_MARK = {b"avro.logical": b"uuid"}
 SYMBOLS = ("NEW", "PAID", "SENT", "x", "_y")
 ENUM_MARK = {b"avro.enum": json.dumps(SYMBOLS).encode()}
+UNION_MARK = {b"test": b"one member at most is not null"}
 UNITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 DAY_MILLISECONDS = 86_400_000
 
@@ -109,6 +114,129 @@ def _nested(random: Random, depth: int) -> pa.DataType:
     return random.choice(LISTS)(item)
 
 
+# Schemas that are not made from the columns
+
+
+class Varied:
+    """Other schemas that the same columns can be written in."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._added = 0
+
+    def record(self, record: Record, columns: Any) -> Record:
+        """With fields in another order, of wider types, and with more of them."""
+        by_name = {avro_name(column.name): column for column in columns}
+        fields = [self._field(field, by_name[field.name]) for field in record.fields]
+        self._random.shuffle(fields)
+        for kind, default in self._random.sample(DEFAULTS, self._random.randrange(3)):
+            self._added += 1
+            place = self._random.randrange(len(fields) + 1)
+            named = replace(kind, name=f"t{self._added}") if hasattr(kind, "name") else kind
+            fields.insert(place, Field(f"added{self._added}", named, json.dumps(default)))
+        return replace(record, fields=tuple(fields))
+
+    def _field(self, field: Field, column: pa.Field) -> Field:
+        kind = self.schema(field.type, column)
+        if not isinstance(kind, Union) and kind != NULL and self._random.random() < 0.3:
+            kind = Union((NULL, kind))
+        if isinstance(kind, Union) and self._random.random() < 0.5:
+            kind = Union(kind.branches[::-1])
+        return replace(field, type=kind, default=None)
+
+    def schema(self, schema: Schema, column: pa.Field) -> Schema:
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            column = pa.field("", kind.value_type)
+            kind = column.type
+        match schema:
+            case Union(branches=(null, value)):
+                return Union((null, self.schema(value, column)))
+            case Record() if pa.types.is_struct(kind):
+                return self.record(schema, kind)
+            case Array(items=items) if not pa.types.is_map(kind):
+                return Array(self.schema(items, kind.value_field))
+            case Map(values=values):
+                return Map(self.schema(values, kind.item_field))
+            case Primitive(logical=Logical(name="decimal", precision=precision, scale=scale)):
+                return self._decimal(precision, scale)
+            case Primitive(logical=None):
+                return Primitive(self._random.choice(WIDER.get(kind, (schema.kind,))))
+        return schema
+
+    def _decimal(self, precision: int, scale: int) -> Schema:
+        more = self._random.randrange(76 - precision + 1)
+        decimal = Logical("decimal", precision + more, scale + self._random.randrange(more + 1))
+        if self._random.random() < 0.5:
+            return Primitive(Kind.BYTES, decimal)
+        self._added += 1
+        least = ((10**decimal.precision).bit_length() + 8) // 8
+        return Fixed(f"d{self._added}", least + self._random.randrange(9), decimal)
+
+
+_SMALL = (Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DOUBLE)
+WIDER = {
+    **dict.fromkeys((pa.int8(), pa.int16(), pa.uint8(), pa.uint16()), _SMALL),
+    pa.int32(): (Kind.INT, Kind.LONG, Kind.DOUBLE),
+    pa.uint32(): (Kind.LONG, Kind.DOUBLE),
+    pa.float16(): (Kind.FLOAT, Kind.DOUBLE),
+    pa.float32(): (Kind.FLOAT, Kind.DOUBLE),
+    **dict.fromkeys((pa.string(), pa.large_string()), (Kind.STRING, Kind.BYTES)),
+}
+_LONG = Primitive(Kind.LONG)
+_STRING = Primitive(Kind.STRING)
+DEFAULTS: list[tuple[Any, Any]] = [
+    (_LONG, -(2**40)),
+    (Primitive(Kind.DOUBLE), 1.5),
+    (Primitive(Kind.BOOLEAN), True),
+    (_STRING, "größe" * 9),
+    (Union((NULL, _STRING)), None),
+    (Union((_STRING, NULL)), "d"),
+    (Array(_LONG), []),
+    (Array(_LONG), [1, 2, 300]),
+    (Map(_STRING), {"a": "b"}),
+    (Enum("t", SYMBOLS), "SENT"),
+    (Record("t", (Field("x", _LONG), Field("y", _STRING, '"z"'))), {"x": 7}),
+]
+
+
+def union_column(name: str, random: Random, written: set[str]) -> tuple[pa.Field, Union]:
+    """A column with a member for each of a union's types, and the union.
+
+    Named types that are written out already are referred to.
+    """
+    chosen = random.sample(BRANCHES, random.randint(2, len(BRANCHES)))
+    members = [pa.field(f"member{place}", kind) for place, (kind, _) in enumerate(chosen)]
+    branches: list[Schema] = []
+    for _, branch in chosen:
+        if isinstance(branch, Fixed | Record):
+            branches.append(Reference(branch.name) if branch.name in written else branch)
+            written.add(branch.name)
+        else:
+            branches.append(branch)
+    nullable = random.random() < 0.5
+    if nullable:
+        branches.insert(random.randrange(len(branches) + 1), NULL)
+    return pa.field(name, pa.struct(members), nullable, UNION_MARK), Union(tuple(branches))
+
+
+BRANCHES: list[tuple[pa.DataType, Schema]] = [
+    (pa.bool_(), Primitive(Kind.BOOLEAN)),
+    (pa.int32(), Primitive(Kind.INT)),
+    (pa.int64(), _LONG),
+    (pa.float32(), Primitive(Kind.FLOAT)),
+    (pa.large_string(), _STRING),
+    (pa.binary(), Primitive(Kind.BYTES)),
+    (pa.binary(3), Fixed("three", 3)),
+    (pa.list_(pa.field("item", pa.int32(), nullable=False)), Array(Primitive(Kind.INT))),
+    (pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False)), Map(_LONG)),
+    (
+        pa.struct([pa.field("x", pa.int64(), nullable=False), pa.field("y", pa.string())]),
+        Record("point", (Field("x", _LONG), Field("y", Union((_STRING, NULL))))),
+    ),
+]
+
+
 # Values
 
 
@@ -153,15 +281,21 @@ def value_of(field: pa.Field, random: Random) -> Any:
             if kind.unit == "s" and abs(number) < 2**52
             else (number >> 10 if kind.unit == "s" else number)
         )
+    if field.metadata == UNION_MARK:
+        names = [child.name for child in kind]
+        chosen = random.choice([*names, ""] if field.nullable else names)
+        return {
+            child.name: value_of(child, random) if child.name == chosen else None for child in kind
+        }
     if types.is_struct(kind):
         return {child.name: values_of(child, 1, random)[0] for child in kind}
     if types.is_map(kind):
-        keys = {_key(value_of(kind.key_field, random)) for _ in range(_length(random))}
+        keys = {value_of(kind.key_field, random) for _ in range(_count(kind.item_field, random))}
         return [(key, values_of(kind.item_field, 1, random)[0]) for key in keys]
     if types.is_fixed_size_list(kind):
         return values_of(kind.value_field, kind.list_size, random)
     if types.is_nested(kind):
-        return values_of(kind.value_field, _length(random), random)
+        return values_of(kind.value_field, _count(kind.value_field, random), random)
     if field.metadata:
         return str(uuid.UUID(int=random.getrandbits(128)))
     text = "".join(random.choice("a€é𝄞\0 z") for _ in range(_length(random)))
@@ -169,8 +303,11 @@ def value_of(field: pa.Field, random: Random) -> Any:
     return text if is_text or kind == pa.string_view() else random.randbytes(_length(random))
 
 
-def _key(value: Any) -> Any:
-    return value
+def _count(item: pa.Field, random: Random) -> int:
+    """How many items; many only where each is small."""
+    if pa.types.is_nested(item.type):
+        return random.randrange(4)
+    return random.choice((0, 0, 1, 1, 2, 3, 70))
 
 
 def _length(random: Random) -> int:
@@ -334,7 +471,7 @@ def rows_of(columns: pa.Schema, count: int, random: Random) -> tuple[list[Any], 
 # What fastavro is given
 
 
-class Reference_:
+class Fastavro:
     """Writes rows with fastavro."""
 
     def __init__(self, schema: Schema) -> None:
@@ -425,17 +562,10 @@ def _leaf(value: Any, kind: pa.DataType, schema: Schema) -> Any:
         return Decimal(value)
     if types.is_date64(kind):
         return value // DAY_MILLISECONDS
-    if types.is_time32(kind) and kind.unit == "s":
-        return _in_unit(value * 1000, schema)
-    if types.is_timestamp(kind) and kind.unit == "s":
+    if (types.is_time32(kind) or types.is_timestamp(kind)) and kind.unit == "s":
         return value * 1000
-    if isinstance(schema, Enum | Fixed):
-        return value
     if kind == pa.uuid():
         return str(uuid.UUID(bytes=value))
-    return value
-
-
-def _in_unit(value: int, schema: Schema) -> int:
-    del schema
+    if isinstance(value, str) and isinstance(schema, Primitive) and schema.kind is Kind.BYTES:
+        return value.encode()
     return value

@@ -473,13 +473,31 @@ HOSTILE: list[tuple[Any, bytes]] = [
 def test_no_memory_is_taken_because_the_bytes_ask_for_it(
     schema: Any, body: bytes, rows: int
 ) -> None:
+    assert_little_memory(schema, [body] * rows)
+
+
+@pytest.mark.parametrize(
+    ("schema", "body"),
+    [
+        ("bytes", varint(100_000)),
+        (array("double"), varint(100_000)),
+        (array("long"), varint(800_000)),
+        (array("string"), varint(800_000)),
+        ({"type": "fixed", "name": "F", "size": 100_000}, b""),
+    ],
+)
+def test_rows_cannot_all_ask_for_the_bytes_of_the_last(schema: Any, body: bytes) -> None:
+    assert_little_memory(schema, [body] * 200 + [bytes(850_000)])
+
+
+def assert_little_memory(schema: Any, bodies: list[bytes]) -> None:
     decoder = decoder_of(parsed(schema))
-    bodies = pa.array([body] * rows, pa.binary())
+    batch = pa.array(bodies, pa.binary())
     before = pa.total_allocated_bytes()
     tracemalloc.start()
     try:
         with pytest.raises(Undecodable):
-            decoder.decode(bodies)
+            decoder.decode(batch)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -11,6 +11,8 @@ from rich.console import Console
 
 from bench import results
 from bench.append import AppendBenchmark
+from bench.avro_decode import AvroDecodeBenchmark
+from bench.avro_encode import AvroEncodeBenchmark
 from bench.fetch import FetchBenchmark
 from bench.figures import Figure, Report, at_least, at_least_of_reference, at_most
 from bench.flat import FlatBenchmark
@@ -36,6 +38,8 @@ TINY: dict[str, Benchmark] = {
         FetchBenchmark(records=2000, point_fetches=5, rounds=1),
         RoutingBenchmark(rows=200, rounds=1),
         HashBenchmark(records=200, scalar_records=50, rounds=1),
+        AvroEncodeBenchmark(rows=50, batches=1, fastavro_rows=20, rounds=1, with_spark=False),
+        AvroDecodeBenchmark(rows=50, rounds=1, memory_batches=2),
         FlatBenchmark(
             records=3000,
             small_records=200,
@@ -55,6 +59,8 @@ TARGETS = {
     "flat": {"≤ 1.2 x", "≤ 1 s"},
     "routing": set(),
     "hash": set(),
+    "avro-encode": {"≥ 8 x"},
+    "avro-decode": {"≥ 5 x", "≤ 3 x"},
 }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import subprocess
+import sys
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -297,7 +299,7 @@ def test_without_pyspark_it_says_what_to_install(
     repository: Repository, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     spark = ivy._ivy().parents[1]
-    monkeypatch.setattr(ivy.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     monkeypatch.delenv("SPARK_HOME", raising=False)
     with pytest.raises(PySparkNotFound, match="pip install 'pyspark"):
         fetch_jars("org.x", "a", "1.0")
@@ -313,6 +315,13 @@ def test_a_cache_that_cannot_be_written_is_named(
     monkeypatch.setenv("DUOLOG_CACHE", str(file))
     with pytest.raises(InvalidSetting, match="Name another with DUOLOG_CACHE"):
         fetch_jars("org.x", "a", "1.0")
+
+
+def test_neither_jars_nor_the_local_broker_load_anything_heavy() -> None:
+    heavy = "{'pyspark', 'pyarrow', 'numpy', 'confluent_kafka', 'pydantic', 'rocksdict', 'typer'}"
+    code = f"import sys, duolog.jars, duolog.bridge.kafka.local; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 def test_the_cache_is_in_the_usual_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -504,7 +504,16 @@ def test_prefixes_are_of_one_context_unless_they_name_all() -> None:
 
 def test_some_names_are_not_for_subjects() -> None:
     assert all(map(is_valid_subject, ["s", ":.ctx:s", "a/b", "ä", " ", "*"]))
-    refusable = ["", ":.ctx:", "a\nb", "\x7f", "__GLOBAL", ":.ctx:__EMPTY", ":.__GLOBAL:s"]
+    refusable = [
+        "",
+        ":.ctx:",
+        "a\nb",
+        "\x7f",
+        "\ud800",
+        "__GLOBAL",
+        ":.ctx:__EMPTY",
+        ":.__GLOBAL:s",
+    ]
     assert not any(map(is_valid_subject, refusable))
     assert is_valid_subject(":.__GLOBAL:", for_settings=True)
 

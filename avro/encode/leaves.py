@@ -50,21 +50,24 @@ def _number(kind: pa.DataType, schema: Primitive, path: str) -> Node | None:
     logical = meaning(schema)
     if logical is not None:
         return _ticks(kind, logical, schema, path)
-    name = np.dtype(kind.to_pandas_dtype()).name if pa.types.is_primitive(kind) else ""
     match schema.kind:
         case Kind.NULL if pa.types.is_null(kind):
             return Nothing()
         case Kind.BOOLEAN if pa.types.is_boolean(kind):
             return Booleans()
         case Kind.INT if kind in _INT:
-            return Integers(name)
+            return Integers(_numpy_name(kind))
         case Kind.LONG if kind in _LONG:
-            return Integers(name)
+            return Integers(_numpy_name(kind))
         case Kind.FLOAT if kind in _HELD_BY_FLOAT:
-            return Floats(name, 4)
+            return Floats(_numpy_name(kind), 4)
         case Kind.DOUBLE if kind in _HELD_BY_DOUBLE:
-            return Floats(name, 8)
+            return Floats(_numpy_name(kind), 8)
     return None
+
+
+def _numpy_name(kind: pa.DataType) -> str:
+    return np.dtype(kind.to_pandas_dtype()).name
 
 
 def _ticks(kind: pa.DataType, logical: Logical, schema: Primitive, path: str) -> Node | None:

@@ -98,6 +98,8 @@ def _advice(schema: Schema) -> str:
             return f"Cast it to fixed_size_binary[{size}]."
         case Enum():
             return "Cast it to string."
+        case Union():
+            return "Make it a struct with the columns member0, member1 ..., one for each type."
     return "Give it that form first, or register a schema that fits."
 
 

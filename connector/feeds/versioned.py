@@ -19,7 +19,8 @@ somebody filtered them out, and it is an update whose old row is not known.
 
 Order: by version, and deletes before the rest of it, since an overwrite puts delete and insert of
 one key into one version. A key has at most one of each in a version; where it has more, it does
-not tell rows apart and is refused when that is seen.
+not tell rows apart and is refused when that is seen. All of a version must be in one write: Delta's
+limits on a trigger may cut one in two (see `lakes/delta.py`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ write of its own; the stream begins behind it. So a start that was cut short at 
 where it stopped.
 
 Delta's own limits on a trigger (1000 files unless told otherwise) may cut a version in two when an
-overwrite or a delete made it without files of changes: then a batch had the inserts and the next one
+overwrite or a delete made it without files of changes: then one batch had the inserts and the next
 the deletes of the same keys. So the stream takes versions whole, and its first batch all there are.
 """
 

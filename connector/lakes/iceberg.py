@@ -121,7 +121,7 @@ class _Table:
         return _Snapshot(at.snapshotId(), sequence)
 
     def at(self, snapshot: _Snapshot) -> DataFrame:
-        return self._spark.read.option("snapshot-id", snapshot.id).table(self._source)
+        return self._spark.read.option("versionAsOf", snapshot.id).table(self._source)
 
     def changelog_view(
         self, after: _Snapshot, upto: _Snapshot, key_columns: tuple[str, ...]

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from importlib import metadata
 
+from duolog.jars.java import OLDEST_JAVA, java_version
+
 _NEEDED = ("numpy", "pyarrow", "rocksdict", "sqlglot", "pydantic", "typer", "rich")
 _OLDEST_PYTHON = (3, 11)
-_OLDEST_JAVA = 17
 _JAVA_SECONDS = 10
 
 
@@ -102,7 +103,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def java() -> Finding:
     """Only a warning: topics, groups and publishing need none."""
-    advice = f"Only Spark and a local Kafka need it: Java {_OLDEST_JAVA} or newer."
+    advice = f"Only Spark and a local Kafka need it: Java {OLDEST_JAVA} or newer."
     program = shutil.which("java")
     if program is None:
         return Finding("java", Status.WARNING, "not found", advice)
@@ -114,12 +115,6 @@ def java() -> Finding:
         return Finding("java", Status.WARNING, f"{program} does not run", advice)
     lines = (told.stderr or told.stdout).strip().splitlines()
     version = java_version(lines[0] if lines else "")
-    if version is None or version < _OLDEST_JAVA:
+    if version is None or version < OLDEST_JAVA:
         return Finding("java", Status.WARNING, lines[0] if lines else program, advice)
     return Finding("java", Status.OK, lines[0])
-
-
-def java_version(line: str) -> int | None:
-    """17 of `openjdk version "17.0.9" …`, 8 of `java version "1.8.0_392"`."""
-    match = re.search(r'"(?:1\.)?(\d+)', line)
-    return int(match[1]) if match else None

@@ -72,7 +72,8 @@ def test_each_run_writes_what_is_new_exactly_once(spark: SparkSession, tmp_path:
         f"UPDATE {table} SET id = 100 WHERE id = 1",
         f"DELETE FROM {table} WHERE id = 2",
         f"INSERT INTO {table} VALUES (2, 'a', 22)",
-        f"""MERGE INTO {table} t USING (SELECT * FROM VALUES (0, 5), (3, 6), (9, 90) AS s (id, qty)) s
+        f"""MERGE INTO {table} t
+            USING (SELECT * FROM VALUES (0, 5), (3, 6), (9, 90) AS v (id, qty)) s
             ON t.id = s.id WHEN MATCHED AND s.id = 3 THEN DELETE
             WHEN MATCHED THEN UPDATE SET qty = s.qty
             WHEN NOT MATCHED THEN INSERT (id, area, qty) VALUES (s.id, 'b', s.qty)""",

@@ -209,7 +209,6 @@ def test_a_task_that_fails_and_runs_again_doubles_nothing(
 
     marker = str(tmp_path / "failed")
 
-    @udf("string")  # type: ignore[untyped-decorator]
     def fails_once(number: int) -> str:
         from pathlib import Path
 
@@ -218,7 +217,8 @@ def test_a_task_that_fails_and_runs_again_doubles_nothing(
             raise ConnectionError("a worker went away")
         return f"{number} {'x' * 20}"
 
-    df = spark.range(0, 40_000, numPartitions=2).select(fails_once("id").alias("value"))
+    value = udf(fails_once, "string", useArrow=False)("id").alias("value")
+    df = spark.range(0, 40_000, numPartitions=2).select(value)
     door.batch(df, path=path, topic="orders", txnAppId="job", txnVersion=1)
     assert Path(marker).exists()
     values = values_in(path, "orders")

@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duolog.cli import shown
-from duolog.cli.checkup import is_within, java_version
+from duolog.cli.checkup import is_within
 from duolog.cli.lines import MAX_LINES, bunches
 from duolog.cli.starts import start_of
 from duolog.errors import RecordTooLarge
+from duolog.jars.java import java_version
 from duolog.log.model import AtOffset, AtTimestamp, Earliest, Latest, Start
 
 

@@ -179,8 +179,12 @@ class _Comparison:
                     return found
                 answer = found
             else:
-                stack.append(self._pair(*question))
-                answer = None
+                reader, writer, _ = question
+                if _is_plain(reader) and reader == writer:
+                    answer = ()  # most fields of most pairs, in half the time
+                else:
+                    stack.append(self._pair(*question))
+                    answer = None
 
     def _pair(self, reader: Schema, writer: Schema, place: _Place) -> _Walk:
         reader = _referred(reader, self._reader_types)
@@ -274,6 +278,13 @@ def _referred(schema: Schema, types: Types) -> Schema:
     if schema.name not in types:
         raise InvalidSchema(f"The schema refers to '{schema.name}', which is not in it.")
     return types[schema.name]
+
+
+def _is_plain(schema: Schema) -> bool:
+    """A primitive type, or a union of some."""
+    if isinstance(schema, Union):
+        return all(isinstance(branch, Primitive) for branch in schema.branches)
+    return isinstance(schema, Primitive)
 
 
 def _names(reader: Named, writer: Named, place: _Place) -> _Found:

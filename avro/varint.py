@@ -60,11 +60,16 @@ def zigzag(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     return doubled.view(np.uint64)
 
 
-def varints(numbers: npt.NDArray[np.uint64]) -> tuple[Varints, ...]:
-    """Each number as a varint: one word, and a second one where some have more than 56 bits."""
+def varints(
+    numbers: npt.NDArray[np.uint64], bounds: tuple[int, int] | None = None
+) -> tuple[Varints, ...]:
+    """Each number as a varint: one word, and a second one where some have more than 56 bits.
+
+    `bounds`, where they are known: no number is below the first or above the second.
+    """
     if not len(numbers):
         return (Varints(numbers, 1, 1),)
-    lowest, highest = int(numbers.min()), int(numbers.max())
+    lowest, highest = bounds or (int(numbers.min()), int(numbers.max()))
     if highest <= 0x7F:
         return (Varints(numbers, 1, 1),)
     if highest >> _WORD_BITS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from typing import Any, ClassVar
 import fastavro
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bench.children import Child, child
-from bench.figures import Figure, Report, at_least_of_reference
+from bench.figures import Figure, Report, at_least_of_reference, at_most_of_reference
 from bench.rounds import Samples, figure, seconds_of, take_turns
 from bench.scratch import Scratch
 from bench.spark import spark_avro_jar, to_avro_rates
@@ -22,6 +24,7 @@ from duolog.avro.encode.encoder import BodyEncoder, encoder_of
 from duolog.avro.from_arrow import record_of
 from duolog.avro.text import schema_text
 
+_MIB = 1 << 20
 _NAMES = {"plain": "5 columns", "nullable": "5 nullable columns", "nested": "nested columns"}
 
 # The same rows as SQL over a number `id`; every tenth value of a nullable column is null.
@@ -62,7 +65,7 @@ class AvroEncodeBenchmark:
     rows: int = 65_536  # what a task is handed at a time
     batches: int = 16  # a sample
     fastavro_rows: int = 20_000
-    spark_rows: int = 6_000_000
+    spark_rows: int = 8_000_000
     rounds: int = 5
     with_spark: bool = True
 
@@ -88,6 +91,13 @@ class AvroEncodeBenchmark:
                             at_least_of_reference(bound),
                         )
                     )
+        for name, called in _NAMES.items():
+            encoder, _ = _encoder(tables[name])
+            taken, batch = peak_bytes(encoder, tables[name]), tables[name].nbytes
+            limit = at_most_of_reference(3)
+            figures.append(
+                Figure(f"memory, {called}, to the batch", taken / _MIB, "MiB", batch / _MIB, limit)
+            )
         return Report(
             self.name,
             f"{self.rows:,} rows at a time, on one core. Columns: long, string, double, "
@@ -95,7 +105,7 @@ class AvroEncodeBenchmark:
             "structs and a map.",
             "fastavro.schemaless_writer in a loop over Python rows made before; Spark's "
             "to_avro(struct(*)) with local[1] into the noop sink, with what it takes to make the "
-            "rows.",
+            "rows. Memory: all that is taken at a time beyond the batch, bodies included.",
             tuple(figures),
         )
 
@@ -163,6 +173,22 @@ def _fastavro(rows: pa.StructArray) -> Callable[[], float]:
     return lambda: len(rows) / seconds_of(work)
 
 
+def peak_bytes(encoder: BodyEncoder, rows: pa.StructArray) -> int:
+    """The most memory that encoding takes at a time, by numpy's and Arrow's own counts."""
+    usual = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        encoder.encode(rows)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(usual)
+    return int(peak - before + pool.max_memory())
+
+
 def python_rows(rows: pa.StructArray) -> list[dict[str, Any]]:
     """As fastavro writes them fastest: timestamps as numbers, maps as dictionaries."""
     columns = []
@@ -187,19 +213,14 @@ def tables_of(count: int) -> dict[str, pa.StructArray]:
         "quantity": pa.array((numbers % 100_000).astype(np.int32)),
     }
     plain = [pa.field(name, values.type, nullable=False) for name, values in columns.items()]
-    holes = {
-        name: pa.array(
-            [None if (n + place) % 10 == 0 else value for n, value in enumerate(values.to_pylist())]
-            if not pa.types.is_timestamp(values.type)
-            else values.cast(pa.int64()).to_numpy(),
-            values.type,
-            mask=(numbers + place) % 10 == 0 if pa.types.is_timestamp(values.type) else None,
-        )
-        for place, (name, values) in enumerate(columns.items())
-    }
+    missing = pa.scalar(None)
+    holes = [
+        pc.if_else(pa.array((numbers + place) % 10 == 0), missing.cast(values.type), values)
+        for place, values in enumerate(columns.values())
+    ]
     return {
         "plain": pa.StructArray.from_arrays(list(columns.values()), fields=plain),
-        "nullable": pa.StructArray.from_arrays(list(holes.values()), list(holes)),
+        "nullable": pa.StructArray.from_arrays(holes, list(columns)),
         "nested": _nested(count),
     }
 

@@ -45,11 +45,12 @@ def to_avro_rates(
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
 
     def seconds(name: str, count: int) -> float:
         frame = session.range(0, count, 1, 1).selectExpr(*columns[name])

@@ -8,7 +8,8 @@ source, and `write_batch` and `write_stream` here.
 | What can be set?                       | `options.py`                                         |
 | Who writes, and is it a repeat?        | `identity.py`                                        |
 | What are the doors?                    | `data_source.py`, `frames.py`                        |
-| What happens on the driver?            | `sink.py`, `arrow_rows.py`, `row_columns.py`         |
+| What happens on the driver?            | `sink.py`                                            |
+| Which columns do the rows have?        | `arrow_rows.py`, `row_columns.py`, `nullability.py`  |
 | What happens in tasks?                 | `stage.py`, `staged_part.py`                         |
 | How do rows become records?            | `topic_rows.py`, `headers.py`, `table_rows.py`       |
 | What was done to the rows of a table?  | `feeds/`                                             |

@@ -80,7 +80,7 @@ class BatchWriter(DataSourceArrowWriter):
     """One batch write."""
 
     def __init__(self, planned: Planned, epoch: int) -> None:
-        self._planned = planned
+        self.planned = planned
         self._epoch = epoch
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
@@ -90,16 +90,16 @@ class BatchWriter(DataSourceArrowWriter):
         from duolog.connector.stage import Staged
 
         task: Any = TaskContext.get()
-        if is_anonymous(self._planned.options) and task.getLocalProperty(_BATCH_ID) is not None:
+        if is_anonymous(self.planned.options) and task.getLocalProperty(_BATCH_ID) is not None:
             return Message(Staged(refusal=anonymous_in_stream()))
         return Message(
-            self._planned.stage.stage(iterator, epoch=self._epoch, turn=task.partitionId())
+            self.planned.stage.stage(iterator, epoch=self._epoch, turn=task.partitionId())
         )
 
     def commit(self, messages: Sequence[Any]) -> None:
         from duolog.connector.sink import commit
 
-        commit(self._planned, self._epoch, _staged(messages))
+        commit(self.planned, self._epoch, _staged(messages))
 
     def abort(self, messages: Sequence[Any]) -> None:
         from duolog.connector.sink import abort
@@ -111,19 +111,19 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """One micro-batch of a stream."""
 
     def __init__(self, planned: Planned) -> None:
-        self._planned = planned
+        self.planned = planned
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
         from pyspark import TaskContext
 
         task: Any = TaskContext.get()
         epoch = int(task.getLocalProperty(_BATCH_ID))
-        return Message(self._planned.stage.stage(iterator, epoch=epoch, turn=task.partitionId()))
+        return Message(self.planned.stage.stage(iterator, epoch=epoch, turn=task.partitionId()))
 
     def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803
         from duolog.connector.sink import commit
 
-        commit(self._planned, batchId, _staged(messages))
+        commit(self.planned, batchId, _staged(messages))
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: ARG002, N803
         from duolog.connector.sink import abort

@@ -33,7 +33,7 @@ _WRITERS_REMEMBERED = 256
 
 
 def write_batch(
-    df: DataFrame, options: Mapping[str, str] | None = None, **more: object
+    df: DataFrame, options: Mapping[str, object] | None = None, **more: object
 ) -> Appended:
     """Write a frame's rows into a log, all of them or none, and answer their offsets.
 
@@ -50,7 +50,7 @@ def write_batch(
 
 
 def write_stream(
-    df: DataFrame, options: Mapping[str, str] | None = None, **more: object
+    df: DataFrame, options: Mapping[str, object] | None = None, **more: object
 ) -> DataStreamWriter:
     """A stream's writer into a log; set its trigger and checkpoint, and start it.
 

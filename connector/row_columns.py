@@ -49,14 +49,7 @@ def row_columns(text: str) -> pa.Schema:
         for column in columns.expressions
     ):
         raise _not_understood(text, "not every column has a name and a type")
-    fields = []
-    for column in columns.expressions:
-        required = any(
-            isinstance(constraint.kind, exp.NotNullColumnConstraint)
-            for constraint in column.constraints
-        )
-        fields.append(pa.field(column.name, _arrow(column.kind, text), nullable=not required))
-    return pa.schema(fields)
+    return pa.schema([(column.name, _arrow(column.kind, text)) for column in columns.expressions])
 
 
 def _arrow(kind: exp.DataType, text: str) -> pa.DataType:
@@ -78,6 +71,6 @@ def _arrow(kind: exp.DataType, text: str) -> pa.DataType:
 
 def _not_understood(text: str, why: str) -> InvalidSetting:
     return InvalidSetting(
-        f"Option 'rowColumns' is '{text}': {why}. Write columns as SQL does, as in 'id BIGINT NOT "
-        "NULL, note STRING, price DECIMAL(10, 2)'."
+        f"Option 'rowColumns' is '{text}': {why}. Write columns as SQL does, as in 'id BIGINT, "
+        "note STRING, price DECIMAL(10, 2)'."
     )

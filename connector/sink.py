@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from duolog.connector.feeds import feed_for
 from duolog.connector.identity import batch_writer, stream_writer, target_of
+from duolog.connector.nullability import settled_nullability
 from duolog.connector.options import SinkOptions
 from duolog.connector.row_columns import row_columns
 from duolog.connector.stage import LastEpoch, Staged, StagePlan
@@ -144,13 +145,15 @@ def _rows(
             f"No topic has a route for table '{options.table}' (tables that have: "
             f"{', '.join(sorted(tables)[:5]) or 'none'}). Add a route, or mend option 'table'."
         )
+    keys = options.key_columns
+    inner = None if options.row_columns is None else row_columns(options.row_columns)
     feed = feed_for(
-        schema,
+        settled_nullability(schema, keys),
         table=options.table,
-        key_columns=options.key_columns,
+        key_columns=keys,
         changes=options.changes,
         ts_ms=now_ms,
-        row_schema=None if options.row_columns is None else row_columns(options.row_columns),
+        row_schema=None if inner is None else settled_nullability(inner, keys),
     )
     prepared = log.prepare_rows(options.table, feed.rows, feed.key_columns)
     return TableRows(feed, prepared, options.unrouted)

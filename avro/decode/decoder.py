@@ -56,6 +56,15 @@ class BodyDecoder:
 
         Raises Undecodable, which names the first bad row and the field.
         """
+        try:
+            return self._decode(bodies)
+        except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
+            raise Undecodable(
+                f"{len(bodies)} bodies give a column too large for Arrow ({error}). Decode fewer "
+                "rows at a time."
+            ) from error
+
+    def _decode(self, bodies: pa.BinaryArray) -> pa.Array:
         bounds, content = _memory(bodies)
         begin, end = bounds[:-1], bounds[1:]
         rows = np.flatnonzero(bodies.is_valid()) if bodies.null_count else None
@@ -74,14 +83,8 @@ class BodyDecoder:
                 numbers = np.arange(part.start, part.stop) if rows is None else rows[part]
                 raise self._refusal(page, at, stop, numbers, empty_items) from None
             empty_items = page.empty_items
-        try:
-            values = _joined(parts, self.type)
-            return values if rows is None else spread(values, rows, len(bodies))
-        except pa.ArrowException as error:
-            raise Undecodable(
-                f"{len(bodies)} bodies give a column too large for Arrow ({error}). Decode fewer "
-                "rows at a time."
-            ) from error
+        values = _joined(parts, self.type)
+        return values if rows is None else spread(values, rows, len(bodies))
 
     def _read(self, page: Page, begin: Positions, end: Positions) -> pa.Array:
         cursor = Cursor(page, begin)

@@ -126,8 +126,8 @@ def _cells_of(pieces: Iterable[Piece]) -> list[_Cell]:
         if isinstance(piece, Words):
             if not _takes_words(last, piece):
                 cells.append(_Cell(piece.sizes, WORD_BYTES, [(0, piece)]))
-        elif largest := piece.sizes if isinstance(piece.sizes, int) else int(piece.sizes.max()):
-            held = min(_CELL_BYTES, _up(largest))
+        elif piece.longest:
+            held = min(_CELL_BYTES, _up(piece.longest))
             if not _takes_span(last, piece, held):
                 cells.append(_Cell(piece.sizes, held, span=piece, span_held=held))
     return cells

@@ -64,7 +64,8 @@ class ByValue:
             ends[row + 1] = stream.tell()
         np.maximum.accumulate(ends, out=ends)
         content = np.frombuffer(stream.getvalue(), np.uint8)
-        return [spans_where(present, content, ends[:-1], np.diff(ends))]
+        sizes = np.diff(ends)
+        return [spans_where(None, content, ends[:-1], sizes, int(sizes.max()))]
 
 
 @functools.lru_cache(maxsize=64)

@@ -67,7 +67,7 @@ def _number(kind: pa.DataType, schema: Primitive, path: str) -> Node | None:
 
 
 def _numpy_name(kind: pa.DataType) -> str:
-    return np.dtype(kind.to_pandas_dtype()).name
+    return str(np.dtype(kind.to_pandas_dtype()).name)
 
 
 def _ticks(kind: pa.DataType, logical: Logical, schema: Primitive, path: str) -> Node | None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from duolog.avro.encode.buffers import index_numbers, list_parts
 from duolog.avro.encode.node import Node, Unfit, bodies_of
-from duolog.avro.encode.pieces import Presence, constant, spans_where, varints_where
+from duolog.avro.encode.pieces import Presence, constant, lengths_where, spans_where
 from duolog.log.routing.kinds import without_view
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ class Items:
     def pieces(self, values: pa.Array, present: Presence | None) -> list[Piece]:
         items, parts = list_parts(values)
         counts = parts.sizes if present is None else parts.sizes & present.mask
-        some = counts > 0
         used = None
         if int(counts.sum()) != len(items):
             used = Presence(_used(parts, counts, len(items)))
@@ -59,10 +58,10 @@ class Items:
             raise unfit.at(int(np.flatnonzero(holds)[0])) from None
         begins = bodies.offsets[parts.starts]
         sizes = bodies.offsets[parts.starts + counts] - begins
-        filled = None if some.all() else Presence(some)
+        filled = None if counts.all() else Presence(counts > 0)
         return [
-            *varints_where(filled, counts),
-            spans_where(None, bodies.content, begins, sizes),
+            *lengths_where(filled, counts, int(counts.max())),
+            spans_where(None, bodies.content, begins, sizes, int(sizes.max())),
             *constant(b"\0", present, len(values)),
         ]
 
@@ -103,7 +102,9 @@ class Entries:
         if not len(dictionary):
             return []
         sizes = np.diff(bodies.offsets)
-        return [spans_where(present, bodies.content, bodies.offsets[indices], sizes[indices])]
+        longest = int(sizes.max())
+        starts = bodies.offsets[indices]
+        return [spans_where(present, bodies.content, starts, sizes[indices], longest)]
 
 
 def _looked_up(values: pa.DictionaryArray) -> pa.Array:

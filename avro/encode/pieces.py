@@ -37,6 +37,7 @@ class Spans:
     content: npt.NDArray[np.uint8]
     starts: npt.NDArray[np.int64]
     sizes: Sizes
+    longest: int  # no size is above it
 
 
 Piece: TypeAlias = Words | Spans
@@ -93,14 +94,23 @@ def spans_where(
     content: npt.NDArray[np.uint8],
     starts: npt.NDArray[np.int64],
     sizes: Sizes,
+    longest: int,
 ) -> Spans:
     """Spans of the rows that are present."""
-    return Spans(content, starts, sizes if present is None else present.mask & sizes)
+    return Spans(content, starts, sizes if present is None else present.mask & sizes, longest)
 
 
 def varints_where(present: Presence | None, numbers: npt.NDArray[np.int64]) -> list[Piece]:
     """Numbers of the rows that are present."""
     return [words_where(present, *part) for part in varints(zigzag(numbers))]
+
+
+def lengths_where(
+    present: Presence | None, lengths: npt.NDArray[np.int64], longest: int
+) -> list[Piece]:
+    """Lengths and counts of the rows that are present: none is negative."""
+    numbers = lengths.view(np.uint64) << np.uint64(1)
+    return [words_where(present, *part) for part in varints(numbers, (0, longest << 1))]
 
 
 def constant(content: bytes, present: Presence | None, rows: int) -> list[Piece]:
@@ -109,5 +119,5 @@ def constant(content: bytes, present: Presence | None, rows: int) -> list[Piece]
         return []
     if len(content) <= WORD_BYTES:
         return [words_where(present, int.from_bytes(content, "little"), len(content), len(content))]
-    starts = np.zeros(rows, np.int64)
-    return [spans_where(present, np.frombuffer(content, np.uint8), starts, len(content))]
+    bytes_ = np.frombuffer(content, np.uint8)
+    return [spans_where(present, bytes_, np.zeros(rows, np.int64), len(content), len(content))]

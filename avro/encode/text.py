@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from duolog.avro.encode.buffers import binary_parts, fixed_bytes
 from duolog.avro.encode.node import Unfit
-from duolog.avro.encode.pieces import constant, spans_where, varints_where
+from duolog.avro.encode.pieces import constant, lengths_where, spans_where
 from duolog.avro.varint import varint
 from duolog.log.routing.kinds import is_string, without_view
 
@@ -36,10 +36,10 @@ class Text:
         content, parts = binary_parts(values)
         if self.is_text:
             self._check(values, content, present)
-        lengths = parts.sizes
+        longest = int(parts.sizes.max())
         return [
-            *varints_where(present, lengths),
-            spans_where(present, content, parts.starts, lengths),
+            *lengths_where(present, parts.sizes, longest),
+            spans_where(present, content, parts.starts, parts.sizes, longest),
         ]
 
     def _check(
@@ -99,7 +99,7 @@ class FixedAsBytes:
             Text(self.path, is_text=True).pieces(values.cast(pa.binary()), present)
         starts = np.arange(len(values), dtype=np.int64) * self.size
         length = constant(varint(self.size), present, len(values)) if self.has_length else []
-        return [*length, spans_where(present, content, starts, self.size)]
+        return [*length, spans_where(present, content, starts, self.size, self.size)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,8 @@ class BytesAsFixed:
                     self.path,
                     f"{int(parts.sizes[row])} bytes, where the schema has a fixed of {self.size}.",
                 )
-        return [spans_where(present, content, parts.starts, parts.sizes)]
+        sizes = parts.sizes if present is None else present.mask & parts.sizes
+        return [spans_where(None, content, parts.starts, sizes, self.size)]
 
 
 _DIGITS = np.frombuffer(
@@ -146,7 +147,8 @@ class UuidAsText:
         text[:, _BETWEEN] = digits
         starts = np.arange(len(values), dtype=np.int64) * _UUID_TEXT_BYTES
         length = constant(varint(_UUID_TEXT_BYTES), present, len(values))
-        return [*length, spans_where(present, text.reshape(-1), starts, _UUID_TEXT_BYTES)]
+        size = _UUID_TEXT_BYTES
+        return [*length, spans_where(present, text.reshape(-1), starts, size, size)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,8 @@ class Symbols:
                 row = int(rows[0])
                 raise Unfit(row, self.path, self._refusal(words, row))
             places = places.fill_null(0)
-        return varints_where(present, places.to_numpy().astype(np.int64))
+        numbers = places.to_numpy().astype(np.int64)
+        return lengths_where(present, numbers, len(self.symbols))
 
     def _refusal(self, words: pa.Array, row: int) -> str:
         content, parts = binary_parts(words.slice(row, 1))

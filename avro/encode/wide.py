@@ -76,7 +76,7 @@ def times_ten(limbs: Limbs, power: int, digits: int) -> Limbs:
     halves = [half for limb in limbs for half in (limb & _LOW_HALF, limb >> _HALF_BITS)]
     for begin in range(0, power, _POWER_STEP):
         factor = np.uint64(10 ** min(_POWER_STEP, power - begin))
-        carry = np.uint64(0)
+        carry: Any = np.uint64(0)
         for place, half in enumerate(halves):
             product = half * factor + carry
             halves[place] = product & _LOW_HALF

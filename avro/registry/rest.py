@@ -3,6 +3,7 @@
     app.include_router(registry_router(service), prefix="/registry")
 
 Below the prefix every path is the registry's: what it does not know is answered in its own form.
+Without a prefix it has to be included last.
 Below `/contexts/{context}` all of it is there once more, for the subjects of that context.
 """
 

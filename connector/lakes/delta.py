@@ -38,13 +38,17 @@ def follow_delta(
     source's unless it is given. The rows as they stand (op r) are written before this returns,
     unless they have been under this stream's name.
     """
-    given = {"table": source, "changes": "delta", **(options or {}), **more}
-    parsed = SinkOptions.of(given)
-    if parsed.changes != "delta" or parsed.table is None:
+    given: dict[str, object] = {**(options or {}), **more}
+    names = {name.lower() for name in given}
+    if not names.isdisjoint({"changes", "topic"}):
         raise InvalidSetting(
             "A Delta table is followed by its change data feed, for the routes of a table. Leave "
             "options 'changes' and 'topic' out."
         )
+    if "table" not in names:
+        given["table"] = source
+    given["changes"] = "delta"
+    parsed = SinkOptions.of(given)
     first = Writer(Mode.BATCH, f"{stream_name(parsed)} first", target_of(None, parsed.table))
     table = _Table(spark, source)
     version = _written(parsed, first)

@@ -36,13 +36,15 @@ def write_iceberg(
     when there is nothing new.
     """
     table = _Table(spark, source)
-    given: dict[str, object] = {"table": source, **(options or {}), **more}
+    given: dict[str, object] = {**(options or {}), **more}
     names = {name.lower() for name in given}
     if not names.isdisjoint({"changes", "txnversion", "topic"}):
         raise InvalidSetting(
             "An Iceberg table is written by its changelog, up to its current snapshot, to the "
             "routes of a table. Leave options 'changes', 'txnVersion' and 'topic' out."
         )
+    if "table" not in names:
+        given["table"] = source
     if "txnappid" not in names:
         given["txnAppId"] = f"iceberg {source}"
     if "keycolumns" not in names:

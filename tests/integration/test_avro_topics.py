@@ -24,7 +24,7 @@ from duolog.log import EmbeddedLog
 from duolog.log.model import Envelope, Format, Op, PayloadMode, Route, TopicSettings
 from tests.support.registry_server import serving
 
-AVRO = {"key_format": Format.AVRO, "value_format": Format.AVRO}
+AVRO: dict[str, Any] = {"key_format": Format.AVRO, "value_format": Format.AVRO}
 ALL = frozenset({Op.INSERT, Op.UPDATE, Op.DELETE})
 COLUMNS = pa.schema(
     [
@@ -48,7 +48,7 @@ def table(*rows: tuple[int, str | None]) -> pa.Table:
 def read(log: EmbeddedLog, topic: str, column: str = "value") -> list[Any]:
     """What fastavro makes of a topic's records, with the log's own registry."""
     registry = registry_of(log)
-    found = []
+    found: list[Any] = []
     for record in log.fetch(topic, 0, 0):
         content = getattr(record, column)
         if content is None:

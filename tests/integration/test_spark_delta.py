@@ -154,6 +154,8 @@ def test_a_table_that_keeps_no_changes_is_refused_before_anything_is_written(
     options = {"path": str(path), "table": "plain", "keyColumns": "id", "queryName": "q"}
     with pytest.raises(InvalidSetting, match=r"delta\.enableChangeDataFeed"):
         follow_delta(spark, folder, options)
+    with pytest.raises(InvalidSetting, match="Leave options 'changes' and 'topic' out"):
+        follow_delta(spark, folder, options, Changes="append")
     assert stories(path) == {}
     spark.sql(f"ALTER TABLE delta.`{folder}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     run(follow_delta(spark, folder, options), tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -38,7 +38,7 @@ COLUMNS = pa.schema(
         pa.field("place", pa.struct([("city", pa.string()), ("zip", pa.int32())])),
     ]
 )
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {
         "id": 1,
         "small": -7,
@@ -81,7 +81,7 @@ def test_spark_reads_the_values_of_a_topic(spark: SparkSession, tmp_path: Path) 
     first = after[0]
     first["content"] = bytes(first["content"])
     first["at"] = spark_moment(first["at"])
-    expected = {**ROWS[0], "counts": dict(ROWS[0]["counts"])}  # type: ignore[call-overload]
+    expected = {**ROWS[0], "counts": dict(ROWS[0]["counts"])}
     expected["at"] = NOON
     assert first == expected
     assert after[1] == ROWS[1]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 PATIENCE_SECONDS = 120
 
@@ -45,10 +45,10 @@ class FunctionDoor:
     """`write_batch` and `write_stream`."""
 
     def batch(self, df: DataFrame, **options: object) -> None:
-        write_batch(df, **options)
+        write_batch(df, options)
 
     def start(self, df: DataFrame, checkpoint: Path, **options: object) -> StreamingQuery:
-        writer = write_stream(df, **options).option("checkpointLocation", str(checkpoint))
+        writer = write_stream(df, options).option("checkpointLocation", str(checkpoint))
         return writer.trigger(availableNow=True).start()
 
 
@@ -83,7 +83,7 @@ class Folder:
 
 def records_in(path: str, topic: str) -> list[tuple[int, ReadRecord]]:
     """All records of a topic with their partitions, in the order of each partition."""
-    found = []
+    found: list[tuple[int, ReadRecord]] = []
     with duolog.open_log(path, create=False) as log:
         for offsets in log.offsets(topic):
             position = offsets.start

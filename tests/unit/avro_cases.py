@@ -21,7 +21,7 @@ from duolog.avro.parse import parse_schema
 from duolog.avro.schema import Schema
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
-LOGICAL = (
+LOGICAL: tuple[dict[str, Any], ...] = (
     {"type": "int", "logicalType": "date"},
     {"type": "int", "logicalType": "time-millis"},
     {"type": "long", "logicalType": "time-micros"},
@@ -162,6 +162,27 @@ class Cases:
         limit = 1 << bits - 1
         low = self.random.getrandbits(self.random.randrange(bits))
         return self.random.choice((low, -low, 0, limit - 1, -limit))
+
+
+def has_empty_items(schema: Any) -> bool:
+    """Whether it has arrays whose items take no bytes: fastavro makes as many as it is told to."""
+    match kind_of(schema):
+        case "array":
+            return _is_empty(schema["items"]) or has_empty_items(schema["items"])
+        case "map":
+            return has_empty_items(schema["values"])
+        case "record":
+            return any(has_empty_items(field["type"]) for field in schema["fields"])
+        case "union":
+            return any(has_empty_items(branch) for branch in schema)
+        case _:
+            return False
+
+
+def _is_empty(schema: Any) -> bool:
+    if kind_of(schema) == "record":
+        return all(_is_empty(field["type"]) for field in schema["fields"])
+    return kind_of(schema) == "null"
 
 
 def logical_of(schema: Any) -> str:

@@ -327,7 +327,7 @@ def integer(random: Random, bits: int, *, signed: bool) -> int:
 
 def decimal(random: Random, precision: int) -> int:
     """A number without its point."""
-    limit = 10**precision - 1
+    limit: int = 10**precision - 1
     return max(-limit, min(limit, integer(random, precision * 4, signed=True)))
 
 

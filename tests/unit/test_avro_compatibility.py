@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from duolog.avro import compatibility
 from duolog.avro.compatibility import Difference, Level, incompatibilities
 from duolog.avro.parse import parse_schema
+from duolog.avro.schema import named_types
 from duolog.errors import InvalidSchema
 
 
@@ -219,7 +220,7 @@ def test_references_outside_of_the_trees_are_followed() -> None:
     wider = parse_schema(json.dumps(record(f("a", "long"), name="Inner")))
     outer = json.dumps(record(f("inner", "Inner")))
     new, old = parse_schema(outer, [wider]), parse_schema(outer, [inner])
-    types_new, types_old = {"Inner": wider}, {"Inner": inner}
+    types_new, types_old = named_types(wider), named_types(inner)
     assert not incompatibilities(new, old, reader_types=types_new, writer_types=types_old)
     (back,) = incompatibilities(old, new, reader_types=types_old, writer_types=types_new)
     assert (back.type, back.field) == (Difference.TYPE_MISMATCH, "inner.a")

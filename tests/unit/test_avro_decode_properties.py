@@ -31,12 +31,15 @@ def test_what_fastavro_wrote_is_read_as_fastavro_reads_it(seed: int, rows: int, 
     cases = Cases(seed)
     schema = cases.record(4) if cases.random.random() < 0.8 else cases.schema(4)
     reference = Reference(schema)
-    bodies = [reference.body(cases.value(schema)) for _ in range(rows)]
+    bodies = [
+        None if cases.random.random() < 0.05 else reference.body(cases.value(schema))
+        for _ in range(rows)
+    ]
     decoder = decoder_of(parsed(schema))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "FEW_ROWS", few)  # 0: never byte by byte
         array = decoder.decode(pa.array(bodies, pa.binary()))
     assert array.type == decoder.type
     array.validate(full=True)
-    assert shown(array) == [reference.value(body)[0] for body in bodies]
+    assert shown(array) == [None if body is None else reference.value(body)[0] for body in bodies]
     COUNT.append(rows)

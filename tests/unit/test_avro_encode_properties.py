@@ -77,8 +77,8 @@ def test_unions_of_several_types_are_those_of_fastavro(seed: int) -> None:
             pa.field("named", pa.map_(pa.string(), named), nullable=False),
         ]
     )
-    fields = [("u", first), ("many", Array(second)), ("named", Map(third))]
-    record = Record("r", tuple(Field(name, kind) for name, kind in fields))
+    fields = (Field("u", first), Field("many", Array(second)), Field("named", Map(third)))
+    record = Record("r", fields)
     compare(columns, record, random, "unions")
 
 

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from duolog.avro.decode.decoder import BodyDecoder, decoder_of
 from duolog.errors import Undecodable
-from tests.unit.avro_cases import Cases, Reference, parsed, shown
+from tests.unit.avro_cases import Cases, Reference, has_empty_items, parsed, shown
 
 SEEDS = st.integers(0, 2**32)
 
-# What fastavro lets pass, and the decoder does not. It is not asked then: a number of items without
-# bytes would keep it busy for ever.
+# What fastavro lets pass, and the decoder does not.
 STRICTER = (
     "bytes are left over",
     "neither 0 nor 1",
@@ -60,7 +59,9 @@ def check(decoder: BodyDecoder, reference: Reference, body: bytes) -> bool:
         reason = REASON.match(refusal)
         assert reason, refusal
         assert reason[1] == "0"
-        if not any(part in reason[3] for part in STRICTER):
+        if not any(part in reason[3] for part in STRICTER) and not has_empty_items(
+            reference.schema
+        ):
             kind, answer = reading_of(reference, body)
             assert kind != "value" or answer[1], (reason[3], repr(answer)[:200])
         return False

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark import cloudpickle
+from pyspark.serializers import CloudPickleSerializer
 
 import duolog
+from duolog.connector.data_source import StreamWriter
 from duolog.connector.options import SinkOptions
 from duolog.connector.sink import commit, plan_stream
 from duolog.connector.stage import Staged
@@ -71,20 +74,45 @@ def test_a_plan_runs_with_only_pyarrow_and_numpy(case: str, tmp_path: Path) -> N
     columns = ROWS if CASES[case] else ROWS.append(pa.field("topic", pa.string()))
     planned = plan_stream(options, columns)
     plan, answer = tmp_path / "plan", tmp_path / "answer"
-    plan.write_bytes(cloudpickle.dumps(planned.stage))
+    serializer: Any = CloudPickleSerializer()
+    plan.write_bytes(serializer.dumps(planned.stage))
     program = PROGRAM
     if not CASES[case]:
         program = program.replace('"3"]}', '"3"], "topic": ["plain", "plain", "as-json"]}')
-    run = subprocess.run(
+    run = _run(program, plan, answer)
+    assert run.returncode == 0, run.stderr
+    told = pickle.loads(answer.read_bytes())
+    assert isinstance(told, Staged)
+    assert told.refusal is None
+    appended = commit(planned, 0, [told])
+    assert sum(range_.count for range_ in appended.ranges) == 3
+
+
+def test_the_data_sources_writer_needs_no_more_than_pyspark(tmp_path: Path) -> None:
+    """Spark takes it along to the tasks."""
+    path = str(tmp_path / "log")
+    with duolog.open_log(path) as log:
+        log.create_topic("plain")
+    planned = plan_stream(SinkOptions.of({"path": path, "topic": "plain", "queryName": "q"}), ROWS)
+    serializer: Any = CloudPickleSerializer()
+    writer, answer = tmp_path / "writer", tmp_path / "answer"
+    writer.write_bytes(serializer.dumps(StreamWriter(planned)))
+    program = PROGRAM.replace('ALLOWED = {"duolog"', 'ALLOWED = {"pyspark", "py4j", "duolog"')
+    program = program.replace('("pyspark", "rocksdict"', '("rocksdict"')
+    program = program.replace(
+        "stage = pickle.load(plan)", "stage = pickle.load(plan).planned.stage"
+    )
+    run = _run(program, writer, answer)
+    assert run.returncode == 0, run.stderr
+    told = pickle.loads(answer.read_bytes())
+    assert sum(r.count for r in commit(planned, 0, [told]).ranges) == 3
+
+
+def _run(program: str, plan: Path, answer: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-c", program, str(plan), str(answer)],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert run.returncode == 0, run.stderr
-    told = cloudpickle.loads(answer.read_bytes())
-    assert isinstance(told, Staged)
-    assert told.refusal is None
-    appended = commit(planned, 0, [told])
-    assert sum(range_.count for range_ in appended.ranges) == 3

@@ -12,11 +12,12 @@ from duolog.errors import InvalidSetting
 def test_columns_of_every_kind() -> None:
     assert row_columns(
         "id BIGINT NOT NULL, n string, i int, s smallint, t tinyint, b boolean, f float, d double,"
-        "x binary, day date, at timestamp, local timestamp_ntz, price decimal(10, 2), whole decimal,"
-        "tags array<string>, by map<string, int>, `odd name` struct<a: int, b: string>"
+        "x binary, day date, at timestamp, local timestamp_ntz, price decimal(10, 2), "
+        "whole decimal, tags array<string>, by map<string, int>, "
+        "`odd name` struct<a: int, b: string>"
     ) == pa.schema(
         [
-            pa.field("id", pa.int64(), nullable=False),
+            ("id", pa.int64()),
             ("n", pa.string()),
             ("i", pa.int32()),
             ("s", pa.int16()),

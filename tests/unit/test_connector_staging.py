@@ -1,4 +1,4 @@
-"""Staging and committing on a real log, without Spark: what tasks leave and what the driver does."""
+"""Staging and committing on a real log, without Spark."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ INSERTS = frozenset({Op.INSERT})
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Iterator[str]:
+def path(tmp_path: Path) -> str:
     folder = tmp_path / "shop.log"
     with duolog.open_log(folder) as log:
         log.create_topic("orders", TopicSettings(alias="o", partitions=2))
         log.create_topic("changes", TopicSettings(envelope=Envelope.DEBEZIUM))
         log.add_route("changes", Route("shop.orders", INSERTS))
-    yield str(folder)
+    return str(folder)
 
 
 def rows(values: Sequence[str], key: str = "k") -> pa.RecordBatch:

@@ -156,7 +156,7 @@ def test_columns_that_do_not_fit_are_named(columns: dict[str, Any], told: str) -
 
 
 def test_rows_for_no_topic_are_refused() -> None:
-    with pytest.raises(InvalidRows, match="Nothing says which topic .* Set option 'topic'"):
+    with pytest.raises(InvalidRows, match=r"Nothing says which topic .* Set option 'topic'"):
         TopicRows.of(rows_of(value=["a"]).schema, None, (ORDERS,))
 
 
@@ -183,7 +183,7 @@ def test_rows_that_do_not_fit_are_named(columns: dict[str, Any], told: str) -> N
 
 def test_a_null_topic_is_named() -> None:
     rows = rows_of(value=["a", "b"], topic=["orders", None])
-    with pytest.raises(InvalidRows, match="Column 'topic' is null in row 1 .* set option 'topic'"):
+    with pytest.raises(InvalidRows, match=r"Column 'topic' is null in row 1 .* set option 'topic'"):
         records_of(rows, None)
 
 

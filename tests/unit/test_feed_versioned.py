@@ -42,7 +42,8 @@ def delta(**more: Any) -> Feed:
     return feed_for(SCHEMA, table="t", key_columns=["id"], **more)
 
 
-def told(batches: list[list[pa.RecordBatch]]) -> list[tuple[str, int, int | None, int | None]]:
+def told(batches: list[list[pa.RecordBatch]]) -> list[tuple[str, Any, Any, Any]]:
+    """Op, key, old and new quantity of each event."""
     came = run(delta(), batches)
     return [
         (

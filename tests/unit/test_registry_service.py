@@ -616,7 +616,8 @@ class Sequence(RuleBasedStateMachine):
         for version in self.service.all_versions(":*:", deleted=True):
             for reference in version.content.references:
                 target = beside(version.subject, reference.subject)
-                assert self.service.find_version(target, reference.version, deleted=True)
+                found = self.service.find_version(target, reference.version, deleted=True)
+                assert found.subject == target
 
 
 def known(service: RegistryService) -> Any:

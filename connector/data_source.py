@@ -104,7 +104,7 @@ class BatchWriter(DataSourceArrowWriter):
     def abort(self, messages: Sequence[Any]) -> None:
         from duolog.connector.sink import abort
 
-        abort(_staged(messages))
+        abort(self.planned, self._epoch, _staged(messages))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -125,10 +125,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
         commit(self.planned, batchId, _staged(messages))
 
-    def abort(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: ARG002, N803
+    def abort(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803
         from duolog.connector.sink import abort
 
-        abort(_staged(messages))
+        abort(self.planned, batchId, _staged(messages))
 
 
 def _staged(messages: Sequence[Any]) -> list[Staged]:

@@ -76,14 +76,15 @@ def _run(df: DataFrame, planned: Planned, epoch: int) -> Appended:
     # What a batch holds is not known before it is run, so the one before is the guess. The first
     # goes through tasks, and so does the first after a restart: should a burst after small batches
     # be too much for the driver, starting again mends it.
-    if is_small(before, planned.options.small_batch_rows):
-        staged = [stage.stage(_on_driver(df), epoch=epoch, turn=0)]
-    else:
-        staged = _in_tasks(df, planned, epoch)
+    staged: list[Staged] = []
     try:
+        if is_small(before, planned.options.small_batch_rows):
+            staged = [stage.stage(_on_driver(df), epoch=epoch, turn=0)]
+        else:
+            staged = _in_tasks(df, planned, epoch)
         appended = commit(planned, epoch, staged)
     except BaseException:
-        abort(staged)
+        abort(planned, epoch, staged)
         raise
     _sizes.keep(
         str(stage.writer),

@@ -6,6 +6,7 @@ The log is opened twice for some milliseconds, to plan and to commit, and is fre
 from __future__ import annotations
 
 import logging
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from duolog.connector.feeds import feed_for
-from duolog.connector.identity import batch_writer, stream_writer, target_of
+from duolog.connector.identity import batch_writer, is_anonymous, stream_writer, target_of
 from duolog.connector.nullability import settled_nullability
 from duolog.connector.options import SinkOptions
 from duolog.connector.row_columns import row_columns
@@ -22,7 +23,7 @@ from duolog.connector.staged_part import StagedPart
 from duolog.connector.table_rows import TableRows, Unrouted
 from duolog.connector.topic_rows import TopicRows
 from duolog.errors import UnknownRoute
-from duolog.log.model import Appended, Writer
+from duolog.log.model import Appended, Mode, Writer
 from duolog.log.part import Part
 from duolog.log.staging import staging_folder
 
@@ -93,13 +94,17 @@ def commit(planned: Planned, epoch: int, staged: Sequence[Staged]) -> Appended:
     return appended
 
 
-def abort(staged: Sequence[Staged | None]) -> None:
+def abort(planned: Planned, epoch: int, staged: Sequence[Staged]) -> None:
     """Remove the files of a write that came to nothing.
 
-    It may follow a commit that raised and yet succeeded. So only these tasks' own files go: what is
-    committed lies in the log, and another run of the same epoch has files of its own.
+    It may follow a commit that raised and yet succeeded, and another run of the same epoch may be
+    under way. So only these tasks' own files go; what is committed lies in the log. Files of tasks
+    that told nothing go with the writer's next commit, and at once when it can have none.
     """
-    _remove([Part.from_message(told.part) for told in staged if told is not None and told.part])
+    _remove([Part.from_message(told.part) for told in staged if told.part])
+    if planned.stage.writer.mode is Mode.BATCH and is_anonymous(planned.options):
+        folder = staging_folder(planned.stage.folder, planned.stage.writer, epoch)
+        shutil.rmtree(folder.parent, ignore_errors=True)
 
 
 def _remove(parts: Sequence[Part]) -> None:

@@ -124,7 +124,7 @@ def _cells_of(pieces: Iterable[Piece]) -> list[_Cell]:
     for piece in pieces:
         last = cells[-1] if cells else _Cell(0, 0)
         if isinstance(piece, Words):
-            if not _takes_words(last, piece):
+            if piece.largest and not _takes_words(last, piece):
                 cells.append(_Cell(piece.sizes, WORD_BYTES, [(0, piece)]))
         elif piece.longest:
             held = min(_CELL_BYTES, _up(piece.longest))

@@ -9,6 +9,7 @@ from typing import Final
 from duolog.avro.defaults import DefaultCheck
 from duolog.avro.json_tree import Json, read_json
 from duolog.avro.schema import (
+    MAX_DEPTH,
     Array,
     Enum,
     Field,
@@ -47,14 +48,17 @@ class _Writer:
         self._named = named
         self._check = check
 
-    def write(self, schema: Schema, value: Json) -> bytes:
+    def write(self, schema: Schema, value: Json, depth: int = 0) -> bytes:
+        if depth > 2 * MAX_DEPTH:  # a record's own default may contain that record again
+            raise InvalidSchema("The default of a field has no end. Correct the schema.")
+        depth += 1
         match schema, value:
             case Reference(name=name), _:
-                return self.write(self._named[name], value)
+                return self.write(self._named[name], value, depth)
             case Union(branches=branches), _:
                 for index, branch in enumerate(branches):
                     if self._check.fits(branch, value):
-                        return varint(index) + self.write(branch, value)
+                        return varint(index) + self.write(branch, value, depth)
             case Primitive(kind=kind), _:
                 return _primitive(kind, value)
             case Fixed(), str():
@@ -62,17 +66,20 @@ class _Writer:
             case Enum(symbols=symbols), str():
                 return varint(symbols.index(value))
             case Array(items=inner), list():
-                return _block([self.write(inner, item) for item in value])
+                return _block([self.write(inner, item, depth) for item in value])
             case Map(values=inner), dict():
-                return _block([_text(key) + self.write(inner, item) for key, item in value.items()])
+                entries = value.items()
+                return _block(
+                    [_text(key) + self.write(inner, item, depth) for key, item in entries]
+                )
             case Record(fields=fields), dict():
-                return b"".join(self._member(member, value) for member in fields)
+                return b"".join(self._member(member, value, depth) for member in fields)
         raise InvalidSchema(f"{value!r} is not of the type that it is the default of.")
 
-    def _member(self, member: Field, record: dict[str, Json]) -> bytes:
+    def _member(self, member: Field, record: dict[str, Json], depth: int) -> bytes:
         if member.name in record:
-            return self.write(member.type, record[member.name])
-        return self.write(member.type, read_json(member.default or "null"))
+            return self.write(member.type, record[member.name], depth)
+        return self.write(member.type, read_json(member.default or "null"), depth)
 
 
 def _block(items: list[bytes]) -> bytes:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from duolog.avro.encode.bodies import TooManyBytes
 from duolog.avro.encode.buffers import validity
-from duolog.avro.encode.node import Node, Unfit, bodies_of
+from duolog.avro.encode.node import Node, Unfit, bodies_of, rows_at_a_time
 from duolog.avro.encode.pieces import Presence
 from duolog.avro.encode.plan import node_for
 from duolog.errors import InvalidRows
@@ -54,7 +54,8 @@ class BodyEncoder:
             )
         valid = validity(rows)
         try:
-            bodies = bodies_of(self.node, rows, None if valid is None else Presence(valid))
+            present = None if valid is None else Presence(valid)
+            bodies = bodies_of(self.node, rows, present, most_rows=rows_at_a_time(rows))
         except Unfit as unfit:
             raise InvalidRows(f"Row {unfit.row}, column '{unfit.path}': {unfit.reason}") from None
         except TooManyBytes:

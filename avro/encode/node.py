@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _FEWEST_ROWS, _MOST_ROWS = 1 << 9, 1 << 14
 _STAGED_BYTES = 1 << 22  # about as much as the processor keeps near
 _PIECE_BYTES = 40
+_STEP_BYTES = 1 << 20  # of Arrow's
 
 
 class Node(Protocol):
@@ -44,15 +45,17 @@ class Unfit(Exception):
         return Unfit(row, self.path, self.reason)
 
 
-def bodies_of(node: Node, values: pa.Array, present: Presence | None) -> Bodies:
-    """The bytes of each value; none where it is not present.
+def bodies_of(
+    node: Node, values: pa.Array, present: Presence | None, *, most_rows: int = _MOST_ROWS
+) -> Bodies:
+    """The bodies of each value; none where it is not present.
 
     In steps of some thousand rows: what is at hand at a time stays small and near the processor.
     """
     rows = len(values)
     bodies = Bodies(rows)
     step = _STAGED_BYTES // (_PIECE_BYTES * max(1, node.weight))
-    step = max(_FEWEST_ROWS, min(_MOST_ROWS, step))
+    step = min(most_rows, max(_FEWEST_ROWS, min(_MOST_ROWS, step)))
     for begin in range(0, rows, step):
         count = min(step, rows - begin)
         some = present and present.between(begin, begin + count)
@@ -62,3 +65,8 @@ def bodies_of(node: Node, values: pa.Array, present: Presence | None) -> Bodies:
             raise unfit.at(begin + unfit.row) from None
         bodies.append(pieces, count)
     return bodies
+
+
+def rows_at_a_time(values: pa.Array) -> int:
+    """How many rows hold about as many bytes as should be at hand: few, where there are lists."""
+    return max(1, len(values) * _STEP_BYTES // max(1, values.nbytes))

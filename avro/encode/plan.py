@@ -84,8 +84,11 @@ class _Plan:
 
     def record(self, columns: Iterable[pa.Field], record: Record, path: str, depth: int) -> Node:
         places: dict[str, tuple[int, pa.Field]] = {}
+        wanted = {field.name for field in record.fields}
         for place, column in enumerate(columns):
-            name = avro_name(column.name)
+            # A name that only looks as if something in it was mangled stands for itself.
+            mangled = avro_name(column.name)
+            name = mangled if mangled in wanted or column.name not in wanted else column.name
             if name in places:
                 raise InvalidRows(f"Column '{_inside(path, column.name)}' is there twice.")
             places[name] = place, column

@@ -233,6 +233,7 @@ def test_a_write_that_fails_leaves_nothing(spark: SparkSession, door: Door, path
     with pytest.raises(Exception, match="no such order"):
         door.batch(df, path=path, topic="orders")
     assert values_in(path, "orders") == []
+    assert list(Path(path).glob("staging/*")) == []
 
 
 # -- exactly once: streams

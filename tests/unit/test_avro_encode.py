@@ -415,6 +415,20 @@ def test_a_default_that_is_not_of_its_type_is_refused() -> None:
         encoder_of(pa.schema([("id", pa.int64())]), schema)
 
 
+def test_a_default_without_end_is_refused() -> None:
+    node = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": "Node"}]}
+    node["fields"][0]["default"] = {}  # type: ignore[index]
+    schema = parse_schema(json.dumps(record(id="long", x=with_default(node, {}))), strict=False)
+    with pytest.raises(InvalidSchema, match="default of a field has no end"):
+        encoder_of(pa.schema([("id", pa.int64())]), schema)
+
+
+def test_columns_are_found_by_their_mangled_names_and_by_names_that_only_look_so() -> None:
+    columns = {"order id": pa.array([1]), "2nd": pa.array([2]), "_x0041_": pa.array([3])}
+    schema = record(_x0032_nd="long", _x0041_="long", order_x0020_id="long")
+    assert encode(schema, **columns) == [b"\4\6\2"]
+
+
 def test_a_type_that_contains_itself_is_as_deep_as_the_columns() -> None:
     schema = record(value="long", next=with_default(["null", "Row"], None))
     rows = pa.array(
@@ -554,6 +568,14 @@ def test_an_encoder_travels_to_tasks_and_writes_the_same(name: str) -> None:
     encoder = encoder_of(rows.type, record_of(rows.type, "shop.orders"))
     sent = pickle.loads(pickle.dumps(encoder))
     assert sent.encode(rows).equals(encoder.encode(rows))
+
+
+def test_memory_stays_below_three_times_the_batch_with_long_lists() -> None:
+    items = pa.array(np.arange(2_000_000) % 60_000, pa.int32())
+    lists = pa.ListArray.from_arrays(np.arange(0, 2_000_001, 1000), items)
+    rows = pa.StructArray.from_arrays([lists], names=["x"])
+    encoder = encoder_of(rows.type, record_of(rows.type, "r"))
+    assert peak_bytes(encoder, rows) < 3 * rows.nbytes
 
 
 @pytest.mark.parametrize("name", ["plain", "nullable", "nested"])

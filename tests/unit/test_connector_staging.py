@@ -174,14 +174,14 @@ def test_a_second_run_of_a_task_is_swept_and_not_committed(path: str) -> None:
     commit(planned, 0, [counted])
     assert staged_files(path) == []
     assert len(values_in(path)) == len(large)
-    abort([speculative])
+    abort(planned, 0, [speculative])
 
 
 def test_abort_removes_only_what_its_own_tasks_staged(path: str) -> None:
     large = ["x" * 1000] * (INLINE_BYTES // 1000 + 1)
     planned = stream(path)
     failed, others = staged(planned, 0, large), staged(planned, 0, large)
-    abort([*failed, None])
+    abort(planned, 0, failed)
     (kept,) = staged_files(path)
     assert str(kept) == Part.from_message(others[0].part).path
     commit(planned, 0, others)
@@ -202,11 +202,22 @@ def test_abort_after_a_commit_that_raised_leaves_what_is_committed(
         patched.setattr("duolog.connector.sink._LOG.info", lost)
         with pytest.raises(ConnectionError):
             commit(planned, 0, messages)
-    abort(messages)
+    abort(planned, 0, messages)
     assert len(values_in(path)) == len(large)
     planned = stream(path)
     assert commit(planned, 0, staged(planned, 0, large)).repeated
     assert len(values_in(path)) == len(large)
+
+
+def test_abort_of_a_write_without_a_name_leaves_no_folder(path: str) -> None:
+    """Nobody will commit under its name, and sweep."""
+    planned, epoch = plan_batch(SinkOptions.of({"path": path, "topic": "orders"}), ROWS)
+    large = ["x" * 1000] * (INLINE_BYTES // 1000 + 1)
+    lost, told = staged(planned, epoch, large)[0], staged(planned, epoch, large)
+    assert lost.part
+    assert len(staged_files(path)) == 2
+    abort(planned, epoch, told)
+    assert list((Path(path) / "staging").iterdir()) == []
 
 
 def test_a_task_that_fails_leaves_no_file(path: str) -> None:

@@ -43,7 +43,10 @@ class Items:
     """A list of any kind as one block: how many, the items, and 0 as the end; none, only the 0."""
 
     item: Node
-    weight: int = 3
+
+    @property
+    def weight(self) -> int:
+        return 3 + self.item.weight  # the items of a row take room too: as if there were one
 
     def pieces(self, values: pa.Array, present: Presence | None) -> list[Piece]:
         items, parts = list_parts(values)

@@ -44,7 +44,7 @@ def _commands(told: str) -> list[str]:
 
 
 def test_it_claims_only_what_holds(told: str) -> None:
-    assert told.count("✓") == 10
+    assert told.count("✓") == 13
     assert "✗" not in told
     assert "\x1b" not in told
 
@@ -83,7 +83,7 @@ def test_with_json_each_claim_is_an_object(folder: Path) -> None:
         check=True,
     )
     claims = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(claims) == 10
+    assert len(claims) == 13
     assert all(claim["holds"] for claim in claims)
     assert (folder / "db").is_dir()
 

@@ -12,20 +12,20 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
-from duolog.avro.codec import AvroCodec, Settled
-from duolog.avro.registry.options import RegistryOptions
 from duolog.log import EmbeddedLog, LogOptions, embedded
 from duolog.log.model import Format
 from duolog.log.routing.prepare import BUILT_IN
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from duolog.avro.codec import AvroCodec, AvroEncoder
+    from duolog.avro.registry.options import ConnectionOptions
     from duolog.avro.registry.port import Registry
     from duolog.avro.registry.service import RegistryService
     from duolog.avro.registry.settle import RegisteredSchemas
-    from duolog.avro.schema import Record
-    from duolog.log.routing.codec import Codecs, Part
+    from duolog.log.routing.codec import Codecs, Subject
     from duolog.log.schemas import SchemaDocuments
 
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
@@ -43,18 +43,24 @@ def open_log(
     `avro` holds options as Confluent's serializers take them, like `schema.registry.url`; without
     a url, schemas are registered in the log itself.
     """
-
-    options_read = RegistryOptions.of(avro)
-
-    opened: list[_Schemas] = []
+    check_options(avro)
+    made: list[_LogCodec] = []
 
     def codecs_for(documents: SchemaDocuments) -> Codecs:
-        opened.append(_Schemas(documents, options_read))
-        return {**BUILT_IN, Format.AVRO: AvroCodec(opened[0])}
+        made.append(_LogCodec(documents, avro))
+        return {**BUILT_IN, Format.AVRO: made[0]}
 
     log = embedded.open_log(path, create=create, options=options, codecs_for=codecs_for)
-    log.call_when_closed(opened[0].close)
+    log.call_when_closed(made[0].close)
     return log
+
+
+def check_options(avro: Mapping[str, str]) -> None:
+    """Refuse what is wrong in these options before anything is opened."""
+    if avro:
+        from duolog.avro.registry.options import RegistryOptions
+
+        RegistryOptions.of(avro)
 
 
 def registry_of(log: EmbeddedLog) -> RegistryService:
@@ -62,53 +68,60 @@ def registry_of(log: EmbeddedLog) -> RegistryService:
     return _registry_in(log.schema_documents)
 
 
+def registry_for(log: EmbeddedLog, avro: Mapping[str, str] = _NO_OPTIONS) -> Registry:
+    """The registry that these options name, or the one that lives in the log."""
+    codec = _LogCodec(log.schema_documents, avro)
+    log.call_when_closed(codec.close)
+    return codec.schemas().registry
+
+
 def _registry_in(documents: SchemaDocuments) -> RegistryService:
     from duolog.avro.registry.service import RegistryService
 
-    with _registries_guard:
-        if documents not in _registries:
-            _registries[documents] = RegistryService(documents)
-        return _registries[documents]
+    with documents.guard:
+        if not isinstance(documents.kept_by, RegistryService):
+            documents.kept_by = RegistryService(documents)
+        return documents.kept_by
 
 
-_registries: WeakKeyDictionary[SchemaDocuments, RegistryService] = WeakKeyDictionary()
-_registries_guard = threading.Lock()
+class _LogCodec:
+    """The format `avro` of one log. Loads and opens nothing before the first schema comes."""
 
-
-def registry_for(log: EmbeddedLog, avro: Mapping[str, str] = _NO_OPTIONS) -> Registry:
-    """The registry that these options name, or the one that lives in the log."""
-    schemas = _Schemas(log.schema_documents, RegistryOptions.of(avro))
-    log.call_when_closed(schemas.close)
-    return schemas.opened().registry
-
-
-class _Schemas:
-    """Opens the registry when the first schema is asked for: most logs never need one."""
-
-    def __init__(self, documents: SchemaDocuments, options: RegistryOptions) -> None:
+    def __init__(self, documents: SchemaDocuments, options: Mapping[str, str]) -> None:
         self._documents = documents
         self._options = options
-        self._opened: RegisteredSchemas | None = None
+        self._codec: AvroCodec | None = None
+        self._schemas: RegisteredSchemas | None = None
         self._closing = ExitStack()
         self._guard = threading.Lock()
 
-    def settle(self, topic: str, part: Part, record: Record) -> Settled:
-        return self.opened().settle(topic, part, record)
+    def prepare(self, schema: pa.Schema, subject: Subject) -> AvroEncoder:
+        from duolog.avro.codec import AvroCodec
 
-    def opened(self) -> RegisteredSchemas:
+        schemas = self.schemas()
+        with self._guard:
+            if self._codec is None:
+                self._codec = AvroCodec(schemas)
+        return self._codec.prepare(schema, subject)
+
+    def schemas(self) -> RegisteredSchemas:
+        """Where ids come from."""
+        from duolog.avro.registry.options import RegistryOptions
         from duolog.avro.registry.settle import RegisteredSchemas
 
         with self._guard:
-            if self._opened is None:
-                self._opened = RegisteredSchemas(self._registry(), self._options.serializer)
-            return self._opened
+            if self._schemas is None:
+                options = RegistryOptions.of(self._options)
+                registry = self._registry(options.connection)
+                self._schemas = RegisteredSchemas(registry, options.serializer)
+            return self._schemas
 
-    def _registry(self) -> Registry:
-        if self._options.connection is None:
+    def _registry(self, connection: ConnectionOptions | None) -> Registry:
+        if connection is None:
             return _registry_in(self._documents)
         from duolog.avro.registry.client import RegistryClient
 
-        return self._closing.enter_context(RegistryClient(self._options.connection))
+        return self._closing.enter_context(RegistryClient(connection))
 
     def close(self) -> None:
         self._closing.close()

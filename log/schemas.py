@@ -5,6 +5,7 @@ What they say is the registry's matter; here they are bytes by bytes, and durabl
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 
 from duolog.errors import InvalidRequest
@@ -22,6 +23,8 @@ class SchemaDocuments:
     def __init__(self, state: State, committer: Committer) -> None:
         self._state = state
         self._committer = committer
+        self.kept_by: object | None = None  # who has them in memory: one for each log
+        self.guard = threading.Lock()  # of `kept_by`
 
     def load(self) -> dict[bytes, bytes]:
         """All documents by key."""

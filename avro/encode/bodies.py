@@ -11,6 +11,7 @@ end where the value ends and so never hold too much.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,26 @@ _WIDEST_CELL_BYTES = 48
 # In what sizes the rest of a long value is copied: the largest that the value is as long as.
 _BLOCKS = (8192, 1024, 128, _CELL_BYTES)
 _COPIED_BYTES = 1 << 19  # of blocks, at a time
+_KEPT_BYTES = 1 << 23
+
+
+class _Room(threading.local):
+    """Memory for one step, kept for the next one: fresh memory costs as much as the work in it."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, npt.NDArray[np.uint8]] = {}
+
+    def taken(self, name: str, size: int) -> npt.NDArray[np.uint8]:
+        """So many bytes, until they are asked for by this name again."""
+        kept = self._kept.get(name)
+        if kept is None or len(kept) < size:
+            kept = np.empty(size, np.uint8)
+            if size <= _KEPT_BYTES:
+                self._kept[name] = kept
+        return kept[:size]
+
+
+_ROOM = _Room()
 
 
 class TooManyBytes(Exception):
@@ -45,8 +66,6 @@ class Bodies:
         self.offsets: npt.NDArray[np.int64] = np.zeros(rows + 1, np.int64)
         self._rows = 0
         self._buffer: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
-        self._staged: npt.NDArray[np.uint8] = np.empty(0, np.uint8)  # kept: fresh memory is slow
-        self._places: npt.NDArray[np.int64] = np.empty(0, np.int64)
 
     @property
     def content(self) -> npt.NDArray[np.uint8]:
@@ -67,12 +86,9 @@ class Bodies:
 
     def _write(self, cells: list[_Cell], offsets: npt.NDArray[np.int64], width: int) -> None:
         rows, row_bytes = len(offsets) - 1, len(cells) * width
-        if rows * row_bytes > len(self._staged):
-            self._staged = np.empty(rows * row_bytes, np.uint8)
-        if rows * len(cells) > len(self._places):
-            self._places = np.empty(rows * len(cells), np.int64)
-        staged = self._staged[: rows * row_bytes]
-        places = self._places[: rows * len(cells)].reshape(rows, len(cells))
+        staged = _ROOM.taken("staged", rows * row_bytes)
+        places = _ROOM.taken("places", rows * len(cells) * WORD_BYTES).view(np.int64)
+        places = places.reshape(rows, len(cells))
         places[:, 0] = offsets[:-1]
         for index, cell in enumerate(cells):
             if index:

@@ -54,10 +54,17 @@ def numbers(values: pa.Array, kind: Any) -> npt.NDArray[Any]:
     return np.frombuffer(values.buffers()[1], kind, len(values), values.offset * kind.itemsize)
 
 
+def numpy_name(kind: pa.DataType) -> str:
+    """What numpy calls a type of numbers. (Older versions of pyarrow ask pandas for that.)"""
+    if pa.types.is_floating(kind):
+        return f"float{kind.bit_width}"
+    return f"{'int' if pa.types.is_signed_integer(kind) else 'uint'}{kind.bit_width}"
+
+
 def index_numbers(values: pa.DictionaryArray) -> npt.NDArray[np.int64]:
     """Of a dictionary column, which of its entries each row has. A copy."""
     indices = values.indices
-    return numbers(indices, indices.type.to_pandas_dtype()).astype(np.int64)
+    return numbers(indices, numpy_name(indices.type)).astype(np.int64)
 
 
 def binary_parts(values: pa.Array) -> tuple[npt.NDArray[np.uint8], Parts]:

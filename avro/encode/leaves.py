@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import pyarrow as pa
 
-from duolog.avro.encode.buffers import stored_kind
+from duolog.avro.encode.buffers import numpy_name, stored_kind
 from duolog.avro.encode.decimals import MAX_DIGITS, Decimals
 from duolog.avro.encode.misfits import called
 from duolog.avro.encode.scalars import Booleans, Floats, Integers, Nothing
@@ -56,18 +55,14 @@ def _number(kind: pa.DataType, schema: Primitive, path: str) -> Node | None:
         case Kind.BOOLEAN if pa.types.is_boolean(kind):
             return Booleans()
         case Kind.INT if kind in _INT:
-            return Integers(_numpy_name(kind))
+            return Integers(numpy_name(kind))
         case Kind.LONG if kind in _LONG:
-            return Integers(_numpy_name(kind))
+            return Integers(numpy_name(kind))
         case Kind.FLOAT if kind in _HELD_BY_FLOAT:
-            return Floats(_numpy_name(kind), 4)
+            return Floats(numpy_name(kind), 4)
         case Kind.DOUBLE if kind in _HELD_BY_DOUBLE:
-            return Floats(_numpy_name(kind), 8)
+            return Floats(numpy_name(kind), 8)
     return None
-
-
-def _numpy_name(kind: pa.DataType) -> str:
-    return str(np.dtype(kind.to_pandas_dtype()).name)
 
 
 def _ticks(kind: pa.DataType, logical: Logical, schema: Primitive, path: str) -> Node | None:

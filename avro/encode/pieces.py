@@ -80,13 +80,9 @@ def words_where(
     """Words of the rows that are present."""
     if present is None:
         return Words(values, sizes, largest)
-    mask = present.mask
-    kept = (
-        mask.view(np.uint64) & np.uint64(values)
-        if isinstance(values, int)
-        else values & (mask.view(np.uint64))
-    )
-    return Words(kept, mask & sizes, largest)
+    bits = present.mask.view(np.uint64)
+    kept = bits & (np.uint64(values) if isinstance(values, int) else values)
+    return Words(kept, present.mask & sizes, largest)
 
 
 def spans_where(

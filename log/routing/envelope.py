@@ -40,7 +40,7 @@ _SOURCE = pa.struct(
         pa.field("table", pa.string(), nullable=False),
     ]
 )
-_WORDS = pa.array([None, "c", "u", "d", "r"])  # by model.Op
+_WORDS = (None, "c", "u", "d", "r")  # by model.Op
 
 
 def value_schema(
@@ -84,7 +84,7 @@ def value_rows(
         [pa.repeat(_CONNECTOR, len(images)), pa.repeat(images.table, len(images))],
         fields=list(_SOURCE),
     )
-    op = _WORDS.take(pa.array(images.op))
+    op = pa.array(_WORDS).take(pa.array(images.op))
     return pa.StructArray.from_arrays([before, after, source, op, images.ts], fields=list(schema))
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from duolog.log.routing.plan import RoutingPlan
     from duolog.log.routing.prepare import PreparedTable
 
-_OP_WORDS = pa.array([op.word for op in Op])  # by number
+_OP_WORDS = tuple(op.word for op in Op)  # by number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,6 +124,6 @@ def _filtered(images: Images, rows: npt.NDArray[np.int64], route: Route) -> npt.
         route.filter.tree,
         candidates.row,
         before=candidates.before_or_null(),
-        op=_OP_WORDS.take(pa.array(candidates.op)),
+        op=pa.array(_OP_WORDS).take(pa.array(candidates.op)),
     )
     return np.asarray(rows[passed.to_numpy(zero_copy_only=False)])

@@ -160,9 +160,7 @@ def test_changes_without_a_route_are_refused_or_dropped(
         door.batch(df, **options)
     assert values_in(path, "changes") == []
     door.batch(df, **options, unrouted="drop")
-    assert values_in(path, "changes") == ['{"id":1,"_table":"shop.orders"}'] or [
-        json.loads(value or "")["id"] for value in values_in(path, "changes")
-    ] == [1]
+    assert [json.loads(value or "")["id"] for value in values_in(path, "changes")] == [1]
 
 
 def test_an_avro_topic_is_read_back(spark: SparkSession, door: Door, path: str) -> None:
@@ -233,7 +231,6 @@ def test_a_write_that_fails_leaves_nothing(spark: SparkSession, door: Door, path
     with pytest.raises(Exception, match="no such order"):
         door.batch(df, path=path, topic="orders")
     assert values_in(path, "orders") == []
-    assert list(Path(path).glob("staging/*")) == []
 
 
 # -- exactly once: streams
@@ -411,12 +408,12 @@ def test_small_batches_are_encoded_on_the_driver_after_a_first_one_in_tasks(
         monkeypatch.setattr(frames, way, noted)
     for count in (2, 3, 2, 2):
         folder.add(*[line(str(number)) for number in range(count)])
-    writer = write_stream(
-        folder.stream(), {"path": path, "topic": "orders"}, queryName="small", smallBatchRows=2
-    )
-    finish(
-        writer.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
-    )
+    options = {"path": path, "topic": "orders"}
+    writer = write_stream(folder.stream(), options, queryName="small", smallBatchRows=2)
+    writer = writer.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    query = writer.start()
+    assert query.name == "small"
+    finish(query)
     assert ways == ["_in_tasks", "_on_driver", "_in_tasks", "_on_driver"]
     assert len(values_in(path, "orders")) == 9
 

@@ -13,6 +13,7 @@ source, and `write_batch` and `write_stream` here.
 | What happens in tasks?                 | `stage.py`, `staged_part.py`                         |
 | How do rows become records?            | `topic_rows.py`, `headers.py`, `table_rows.py`       |
 | What was done to the rows of a table?  | `feeds/`                                             |
+| Tables that keep their own history?    | `lakes/`                                             |
 """
 
 from __future__ import annotations

@@ -69,4 +69,4 @@ def bodies_of(
 
 def rows_at_a_time(values: pa.Array) -> int:
     """How many rows hold about as many bytes as should be at hand: few, where there are lists."""
-    return max(1, len(values) * _STEP_BYTES // max(1, values.nbytes))
+    return max(1, len(values) * _STEP_BYTES // max(1, int(values.nbytes)))

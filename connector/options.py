@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from duolog.connector.table_rows import Unrouted
 from duolog.errors import InvalidSetting
@@ -109,6 +109,10 @@ class SinkOptions:
             ),
             registry=registry,
         )
+
+    def planned(self) -> SinkOptions:
+        """Without what only planning needs: passwords of a registry stay on the driver."""
+        return replace(self, registry={})
 
 
 def _sorted_out(given: Mapping[str, object]) -> tuple[dict[str, str], dict[str, str]]:

@@ -48,7 +48,7 @@ def plan_stream(options: SinkOptions, schema: pa.Schema) -> Planned:
     stream_writer(options, "")  # a stream without a name is refused before the log is touched
     with _opened(options) as log:
         writer = stream_writer(options, _target(options, log))
-        return Planned(options, _stage_plan(options, schema, log, writer))
+        return Planned(options.planned(), _stage_plan(options, schema, log, writer))
 
 
 def plan_batch(options: SinkOptions, schema: pa.Schema) -> tuple[Planned, int]:
@@ -56,7 +56,7 @@ def plan_batch(options: SinkOptions, schema: pa.Schema) -> tuple[Planned, int]:
     batch_writer(options, "")
     with _opened(options) as log:
         writer, epoch = batch_writer(options, _target(options, log))
-        return Planned(options, _stage_plan(options, schema, log, writer)), epoch
+        return Planned(options.planned(), _stage_plan(options, schema, log, writer)), epoch
 
 
 def commit(planned: Planned, epoch: int, staged: Sequence[Staged]) -> Appended:

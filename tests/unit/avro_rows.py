@@ -333,7 +333,7 @@ def decimal(random: Random, precision: int) -> int:
 
 def floating(random: Random, kind: pa.DataType) -> float:
     numbers = (0.0, -0.0, 1.5, math.inf, -math.inf, math.nan, random.uniform(-100, 100))
-    return float(np.dtype(kind.to_pandas_dtype()).type(random.choice(numbers)))
+    return float(np.dtype(f"float{kind.bit_width}").type(random.choice(numbers)))
 
 
 # Columns

@@ -435,7 +435,7 @@ def test_a_type_that_contains_itself_is_as_deep_as_the_columns() -> None:
         [{"value": 1, "next": {"value": 2, "next": {"value": 3}}}, {"value": 4, "next": None}]
     )
     expected = written(schema, *rows.to_pylist())
-    assert encode(schema, value=rows.field(0), next=rows.field(1)) == expected
+    assert encode(schema, value=rows.field("value"), next=rows.field("next")) == expected
 
 
 def test_a_plain_column_takes_the_branch_of_its_own_type() -> None:

@@ -42,7 +42,7 @@ def compare(columns: pa.Schema, schema: Schema, random: Random, called: str) -> 
     CASES[called] += len(values)
 
 
-@any_seed(120)
+@any_seed(160)
 @given(st.integers(0, 2**32))
 def test_bodies_are_those_of_fastavro(seed: int) -> None:
     note(f"seed {seed}")
@@ -51,7 +51,7 @@ def test_bodies_are_those_of_fastavro(seed: int) -> None:
     compare(columns, record_of(columns, "shop.orders"), random, "own schema")
 
 
-@any_seed(80)
+@any_seed(120)
 @given(st.integers(0, 2**32))
 def test_bodies_in_another_schema_are_those_of_fastavro(seed: int) -> None:
     note(f"seed {seed}")
@@ -61,7 +61,7 @@ def test_bodies_in_another_schema_are_those_of_fastavro(seed: int) -> None:
     compare(columns, schema, random, "another schema")
 
 
-@any_seed(40)
+@any_seed(60)
 @given(st.integers(0, 2**32))
 def test_unions_of_several_types_are_those_of_fastavro(seed: int) -> None:
     note(f"seed {seed}")
@@ -82,7 +82,7 @@ def test_unions_of_several_types_are_those_of_fastavro(seed: int) -> None:
     compare(columns, record, random, "unions")
 
 
-@any_seed(40)
+@any_seed(60)
 @given(st.integers(0, 2**32))
 def test_how_many_rows_are_done_at_a_time_does_not_show(seed: int) -> None:
     note(f"seed {seed}")

@@ -92,7 +92,8 @@ def open_log(
             raise named_failure(failure, folder) from failure
         except OSError as error:
             raise _not_opened(folder, error) from error
-        sweep_all(folder, ((w, stored.epoch) for w, stored in epochs.load_all(store)))
+        committed = ((writer, stored.epoch) for writer, stored in epochs.load_all(store))
+        sweep_all(folder, committed, options.clock.now_ms())
         undo.pop_all()
     return EmbeddedLog(state, identity, ownership, mark, codecs_for)
 

@@ -46,6 +46,7 @@ def start(log: Path, tmp_path: Path) -> Iterator[Start]:
             stderr=subprocess.PIPE,
             cwd=tmp_path,
             env={**os.environ, "DUOLOG_LOG": str(log), **variables},
+            preexec_fn=_hear_ctrl_c,
         )
         running.append(process)
         return process
@@ -54,6 +55,11 @@ def start(log: Path, tmp_path: Path) -> Iterator[Start]:
     for process in running:
         with contextlib.suppress(BrokenPipeError), process:
             process.kill()
+
+
+def _hear_ctrl_c() -> None:
+    """What a shell runs in the background ignores SIGINT, and so do its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _out(process: subprocess.Popen[bytes]) -> IO[bytes]:

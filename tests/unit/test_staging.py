@@ -1,0 +1,52 @@
+"""Staged parts go when they are committed, or when nobody can want them any more."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from duolog.log.model import Mode, Writer
+from duolog.log.staging import ABANDONED_MS, staging_folder, sweep_all
+
+NOW_MS = 1_800_000_000_000
+KNOWN = Writer(Mode.STREAM, "known", "topic:orders")
+UNKNOWN = Writer(Mode.BATCH, "killed", "topic:orders")
+
+
+def staged(log: Path, writer: Writer, epoch: int, *, age_ms: int) -> Path:
+    """A part of this age, with its folders."""
+    folder = staging_folder(log, writer, epoch)
+    folder.mkdir(parents=True)
+    part = folder / "a.part"
+    part.touch()
+    seconds = (NOW_MS - age_ms) / 1000
+    for path in (part, folder, folder.parent):
+        os.utime(path, (seconds, seconds))
+    return part
+
+
+def test_what_is_committed_goes_and_what_is_not_stays(tmp_path: Path) -> None:
+    old = staged(tmp_path, KNOWN, 4, age_ms=0)
+    next_one = staged(tmp_path, KNOWN, 5, age_ms=100 * ABANDONED_MS)
+    assert sweep_all(tmp_path, [(str(KNOWN), 4)], NOW_MS) == 1
+    assert not old.exists()
+    assert next_one.exists()
+
+
+def test_what_an_unknown_writer_left_goes_only_when_it_is_old(tmp_path: Path) -> None:
+    part = staged(tmp_path, UNKNOWN, 0, age_ms=ABANDONED_MS - 60_000)
+    assert sweep_all(tmp_path, [], NOW_MS) == 0
+    assert part.exists()
+    assert sweep_all(tmp_path, [], NOW_MS + 120_000) == 1
+    assert list((tmp_path / "staging").iterdir()) == []
+
+
+def test_one_new_part_keeps_all_of_its_writer(tmp_path: Path) -> None:
+    old = staged(tmp_path, UNKNOWN, 0, age_ms=2 * ABANDONED_MS)
+    staged(tmp_path, UNKNOWN, 1, age_ms=1)
+    assert sweep_all(tmp_path, [], NOW_MS) == 0
+    assert old.exists()
+
+
+def test_a_log_without_a_staging_folder_has_nothing_to_sweep(tmp_path: Path) -> None:
+    assert sweep_all(tmp_path, [(str(KNOWN), 4)], NOW_MS) == 0

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from duolog.avro.decode.blocks import BlocksReader
 from duolog.avro.decode.decimals import DecimalReader
-from duolog.avro.decode.default_bytes import default_bytes
 from duolog.avro.decode.leaves import (
     BooleanReader,
     EnumReader,
@@ -22,6 +21,7 @@ from duolog.avro.decode.leaves import (
 from duolog.avro.decode.nested import Alternative, Member, RecordReader, UnionReader
 from duolog.avro.decode.page import BEFORE, Page, Suspect
 from duolog.avro.decode.reader import Reader, read_at
+from duolog.avro.default_bytes import default_bytes
 from duolog.avro.resolve import (
     Branch,
     Choice,

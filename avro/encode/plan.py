@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from duolog.avro.default_bytes import default_bytes
 from duolog.avro.encode.buffers import is_list_view, stored_kind
 from duolog.avro.encode.by_value import ByValue, depends_on_value
-from duolog.avro.encode.default_bytes import default_bytes
 from duolog.avro.encode.leaves import leaf_of
 from duolog.avro.encode.misfits import called, misfit
 from duolog.avro.encode.nested import Entries, Fields, Items

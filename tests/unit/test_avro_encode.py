@@ -411,7 +411,7 @@ def test_a_default_that_is_not_of_its_type_is_refused() -> None:
     schema = parse_schema(
         json.dumps(record(id="long", x=with_default("long", "one"))), strict=False
     )
-    with pytest.raises(InvalidSchema, match=r"default .* of the field 'x' is not of the field's"):
+    with pytest.raises(InvalidSchema, match="default of field 'x' is no value of its type"):
         encoder_of(pa.schema([("id", pa.int64())]), schema)
 
 

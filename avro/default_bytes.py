@@ -1,9 +1,13 @@
-"""The bytes of a field's default, for columns that lack the field."""
+"""The default of a field as the bytes that it would have been written as.
+
+So it stands in a body like every other value, and is read by the same code, whatever its type.
+"""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from duolog.avro.defaults import DefaultCheck
@@ -27,18 +31,29 @@ from duolog.avro.varint import varint
 from duolog.errors import InvalidSchema
 
 _STEPS: Final = 1_000_000
+_NONE: Final[Mapping[str, Named]] = MappingProxyType({})
 
 
-def default_bytes(field: Field, named: Mapping[str, Named]) -> bytes:
-    """The field's default as a value in a body. InvalidSchema when its type cannot have it."""
-    value = read_json(field.default or "null")
-    check = DefaultCheck(named.get, _STEPS)
-    if not check.fits(field.type, value):
-        raise InvalidSchema(
-            f"The default {field.default} of the field '{field.name}' is not of the field's type. "
-            "Correct the schema."
-        )
-    return _Writer(named, check).write(field.type, value)
+def default_bytes(field: Field, named: Mapping[str, Named] = _NONE) -> bytes:
+    """The field's default as a value in a body. InvalidSchema when it is none of its type.
+
+    `named` are the types that references in the field's type mean.
+    """
+    try:
+        value = read_json(field.default or "")
+        check = DefaultCheck(named.get, _STEPS)
+        if not check.fits(field.type, value):
+            raise _invalid(field)
+        return _Writer(named, check).write(field.type, value)
+    except (ValueError, OverflowError):  # a number that its type cannot hold
+        raise _invalid(field) from None
+
+
+def _invalid(field: Field) -> InvalidSchema:
+    return InvalidSchema(
+        f"The default of field '{field.name}' is no value of its type: {field.default}. Correct "
+        "the schema."
+    )
 
 
 class _Writer:
@@ -79,7 +94,7 @@ class _Writer:
     def _member(self, member: Field, record: dict[str, Json], depth: int) -> bytes:
         if member.name in record:
             return self.write(member.type, record[member.name], depth)
-        return self.write(member.type, read_json(member.default or "null"), depth)
+        return self.write(member.type, read_json(member.default or ""), depth)
 
 
 def _block(items: list[bytes]) -> bytes:

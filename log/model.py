@@ -129,6 +129,7 @@ class TopicSettings:
     tombstones_on_delete: bool = True  # behind each delete, in the debezium envelope
     kafka_topic: str | None = None
     dedup_window_seconds: float | None = None
+    json_int64_as_string: bool = False  # for readers whose numbers are doubles, as in JavaScript
 
 
 @dataclass(frozen=True, slots=True)

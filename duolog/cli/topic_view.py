@@ -98,6 +98,7 @@ def summary(topic: Topic, offsets: Offsets) -> dict[str, Any]:
         "key_format": settings.key_format,
         "value_format": settings.value_format,
         "envelope": settings.envelope,
+        "json_int64_as_string": settings.json_int64_as_string,
         "created_at_ms": topic.created_at_ms,
         "updated_at_ms": topic.updated_at_ms,
         "routes": [

@@ -56,6 +56,13 @@ def create(
     key_format: Annotated[Format, typer.Option(help="How keys are encoded.")] = Format.JSON,
     value_format: Annotated[Format, typer.Option(help="How values are encoded.")] = Format.JSON,
     envelope: Annotated[Envelope, typer.Option(help="What is around a row.")] = Envelope.FLAT,
+    json_int64_as_string: Annotated[
+        bool,
+        typer.Option(
+            "--json-int64-as-string",
+            help="64-bit integers as strings in JSON, for readers such as JavaScript.",
+        ),
+    ] = False,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="A topic of this name is left as it is.")
     ] = False,
@@ -71,6 +78,7 @@ def create(
         value_format=value_format,
         envelope=envelope,
         dedup_window_seconds=dedup_window_seconds,
+        json_int64_as_string=json_int64_as_string,
     )
     with opened(log, create=True) as opened_log:
         topic = opened_log.create_topic(name, settings, if_not_exists=if_not_exists)

@@ -41,6 +41,7 @@ class Subject:
     part: Part
     payload: PayloadMode = PayloadMode.NONE
     envelope: Envelope = Envelope.FLAT
+    json_int64_as_string: bool = False
 
     def __str__(self) -> str:
         return f"{self.part} of table '{self.table}' in topic '{self.topic}'"

@@ -51,7 +51,7 @@ class JsonCodec:
     def prepare(self, schema: pa.Schema, subject: Subject) -> JsonEncoder:
         for field in schema:
             _check(field, field.name, subject)
-        return JsonEncoder(schema, self.int64_as_string)
+        return JsonEncoder(schema, self.int64_as_string or subject.json_int64_as_string)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,14 @@ def _prepared(
     _check(topic, route, rows, key_columns)
 
     def encoder(wanted: Format, part: Part, schema: pa.Schema) -> Encoder:
-        subject = Subject(topic.name, route.table, part, route.payload, settings.envelope)
+        subject = Subject(
+            topic.name,
+            route.table,
+            part,
+            route.payload,
+            settings.envelope,
+            settings.json_int64_as_string,
+        )
         return codec_for(codecs, wanted, subject).prepare(schema, subject)
 
     settings = topic.settings

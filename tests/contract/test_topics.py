@@ -121,6 +121,7 @@ def test_everything_survives_a_restart(form: EmbeddedForm) -> None:
         tombstones_on_delete=False,
         kafka_topic="shop.orders",
         dedup_window_seconds=1.5,
+        json_int64_as_string=True,
     )
     log.create_topic("orders", everything)
     log.add_route("orders", _route())

@@ -51,7 +51,7 @@ def test_a_topic_is_made_with_all_that_was_said(duolog: Duolog) -> None:
             *("topic", "create", "orders", "--partitions", "3", "--alias", "o"),
             *("--retention-seconds", "60.5", "--retention-max-bytes", "1000"),
             *("--dedup-window-seconds", "5", "--key-format", "raw", "--value-format", "json"),
-            *("--envelope", "debezium", "--json"),
+            *("--envelope", "debezium", "--json-int64-as-string", "--json"),
         )
     )[0]
     assert made["topic"] == "orders"
@@ -61,6 +61,7 @@ def test_a_topic_is_made_with_all_that_was_said(duolog: Duolog) -> None:
     assert made["dedup_window_seconds"] == 5
     assert (made["key_format"], made["value_format"]) == ("raw", "json")
     assert made["envelope"] == "debezium"
+    assert made["json_int64_as_string"] is True
     assert _json(duolog("topic", "describe", "o", "--json")) == [made]
 
 

@@ -441,3 +441,13 @@ def test_whole_columns_route_as_rows_do_one_by_one(rows: list[Row], made: list[T
     assert found == records
     assert routed.counts == counts
     assert routed.unrouted == unrouted
+
+
+def test_a_topic_may_have_its_64_bit_integers_as_strings_in_json() -> None:
+    settings = TopicSettings(json_int64_as_string=True)
+    plan = RoutingPlan.of([topic(1, orders(), settings=settings), topic(2, orders())])
+    routed = route(inserted(7), plan)
+    keys = [part.records.column("key").to_pylist() for part in routed.records]
+    values = [json.loads(part.records.column("value")[0].as_py())["id"] for part in routed.records]
+    assert keys == [[b'{"id":"7"}'], [b'{"id":7}']]
+    assert values == ["7", 7]

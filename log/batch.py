@@ -1,10 +1,10 @@
 """One encoded batch of records: a small header and a body.
 
     offset  size  field
-         0     1  format (1)
+         0     1  format (2)
          1     1  body: 1 an Arrow IPC record batch, lz4, without schema; 2 packed (packed.py)
          2     2  reserved, zero
-         4     4  crc32 of all that follows
+         4     4  crc32 of all the rest: what is before it, then what follows
          8     4  number of records
         12     8  timestamp of the first record
         20     8  highest timestamp
@@ -13,6 +13,9 @@
 All big endian. The checksum is made by whoever encodes and is checked by whoever decodes, so it
 covers the way through staging, the log, caches and copies. A batch does not know its offsets:
 what a task has staged is stored byte by byte.
+
+Format 1 is still read. Its checksum leaves out what is before it, so there the kind of body has to
+agree with how the body begins.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from duolog.errors import DamagedLog, InvalidRecord, UnsupportedFormat
 from duolog.log.model import Record
 from duolog.log.packed import pack, unpack
 
-FORMAT = 1
+FORMAT = 2
 TARGET_BYTES = 512 << 10  # of the records in a batch, before compression
 MAX_RECORDS = 2**31 - 1
 
@@ -52,7 +55,8 @@ RECORD_SCHEMA = pa.schema(
 )
 
 _HEADER = struct.Struct(">BBHIIQQ")
-_SUMMED = struct.Struct(">IQQ")
+_BEFORE_SUM = struct.Struct(">BBH")
+_AFTER_SUM = struct.Struct(">IQQ")
 _ARROW, _PACKED = 1, 2
 HEADER_BYTES = _HEADER.size
 
@@ -61,6 +65,7 @@ HEADER_BYTES = _HEADER.size
 class BatchHeader:
     """What can be known of a batch without decoding it."""
 
+    written_as: int
     body: int
     crc32: int
     count: int
@@ -91,9 +96,10 @@ def encode_small(records: Sequence[Record], now_ms: int) -> tuple[bytes, int]:
 
 
 def _framed(body: int, count: int, first_ts_ms: int, max_ts_ms: int, content: Any) -> bytes:
-    summed = _SUMMED.pack(count, first_ts_ms, max_ts_ms)
-    crc32 = zlib.crc32(content, zlib.crc32(summed))
-    return b"".join((_HEADER.pack(FORMAT, body, 0, crc32, count, first_ts_ms, max_ts_ms), content))
+    before = _BEFORE_SUM.pack(FORMAT, body, 0)
+    after = _AFTER_SUM.pack(count, first_ts_ms, max_ts_ms)
+    crc32 = zlib.crc32(content, zlib.crc32(before + after))
+    return b"".join((before, crc32.to_bytes(4), after, content))
 
 
 def read_header(encoded: bytes | memoryview) -> BatchHeader:
@@ -105,22 +111,30 @@ def read_header(encoded: bytes | memoryview) -> BatchHeader:
         raise UnsupportedFormat(
             f"A batch has format {written_as}; this Duolog reads up to {FORMAT}. Use a newer one."
         )
-    if written_as != FORMAT or reserved or body not in (_ARROW, _PACKED) or not count:
+    if not written_as or reserved or body not in (_ARROW, _PACKED) or not count:
         raise DamagedLog(f"A batch has no readable header. {_DAMAGE_ADVICE}")
-    return BatchHeader(body, crc32, count, first, highest)
+    return BatchHeader(written_as, body, crc32, count, first, highest)
 
 
 def decode(encoded: bytes) -> Any:
     """The records of a batch. What does not match its checksum is refused."""
     header = read_header(encoded)
     view = memoryview(encoded)
-    if zlib.crc32(view[8:]) != header.crc32:
-        raise DamagedLog(f"A batch of {header.count} records fails its checksum. {_DAMAGE_ADVICE}")
     content = view[HEADER_BYTES:]
+    crc32 = zlib.crc32(view[8:], zlib.crc32(view[:4]) if header.written_as > 1 else 0)
+    if crc32 != header.crc32 or (header.written_as == 1 and not _begins_as(header, content)):
+        raise DamagedLog(f"A batch of {header.count} records fails its checksum. {_DAMAGE_ADVICE}")
     if header.body == _PACKED:
         return unpack(content, header.count, RECORD_SCHEMA)
     stream = pa.ipc.open_stream(pa.py_buffer(b"".join((_SCHEMA, content))), options=_UNTHREADED)
     return stream.read_next_batch()
+
+
+def _begins_as(header: BatchHeader, content: memoryview) -> bool:
+    """Whether a body of format 1 begins as its kind does, which no checksum covers."""
+    if header.body == _PACKED:
+        return content[:8] == header.first_ts_ms.to_bytes(8, "little")
+    return content[:4] == _CONTINUATION
 
 
 _DAMAGE_ADVICE = "The disk or a copy has damaged it: restore the log from a backup."
@@ -129,6 +143,7 @@ _DAMAGE_ADVICE = "The disk or a copy has damaged it: restore the log from a back
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _UNTHREADED = pa.ipc.IpcReadOptions(use_threads=False)
 _END_BYTES = 8  # of an IPC stream
+_CONTINUATION = b"\xff\xff\xff\xff"  # before each message of one
 
 
 def _schema_message() -> bytes:

@@ -1,8 +1,9 @@
-"""Encoded batches: round trips, damage, and the bytes of format 1."""
+"""Encoded batches: round trips, damage, and the bytes of formats 1 and 2."""
 
 from __future__ import annotations
 
 import base64
+import zlib
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duolog.errors import DamagedLog, DuologError, InvalidRecord, UnsupportedFormat
-from duolog.log.batch import RECORD_SCHEMA, decode, encode, encode_small, read_header
+from duolog.log.batch import HEADER_BYTES, RECORD_SCHEMA, decode, encode, encode_small, read_header
 from duolog.log.model import Op, PayloadMode, Record
 
 names = st.text(max_size=8)
@@ -107,10 +108,10 @@ def test_an_empty_batch_is_refused() -> None:
 def test_a_newer_format_is_refused_as_such() -> None:
     encoded, _ = encode_small([Record(b"a")], NOW)
     with pytest.raises(UnsupportedFormat, match="newer"):
-        decode(b"\x02" + encoded[1:])
+        decode(b"\x03" + encoded[1:])
 
 
-# Written by format 1; they must stay readable.
+# Written by format 1; they must stay readable. In format 2 only the first byte and the sum differ.
 OLD_PACKED = (
     "AQIAALdwUQMAAAACAAABdIdugAAAAAF0h26AAQCAbod0AQAAAYBuh3QBAAADAAAABgAAAAUAAAAFAAAAAgMAAgAOa2"
     "V5a2V5dmFsdWVbWyJzaG9wLm9yZGVycyIsW1siaCIsIk1RPT0iXV1dLFtudWxsLFtdXV0="
@@ -142,6 +143,26 @@ OLD_RECORDS = [
 ]
 
 
-@pytest.mark.parametrize("old", [OLD_PACKED, OLD_ARROW])
-def test_the_bytes_of_format_1_stay_readable(old: str) -> None:
-    assert decode(base64.b64decode(old)).to_pylist() == arrow_of(OLD_RECORDS).to_pylist()
+OLD = [base64.b64decode(OLD_PACKED), base64.b64decode(OLD_ARROW)]
+FORMAT_2 = [
+    b"\x02" + old[1:4] + zlib.crc32(old[8:], zlib.crc32(b"\x02" + old[1:4])).to_bytes(4) + old[8:]
+    for old in OLD
+]
+
+
+@pytest.mark.parametrize("old", OLD + FORMAT_2)
+def test_the_bytes_of_each_format_stay_readable(old: bytes) -> None:
+    assert decode(old).to_pylist() == arrow_of(OLD_RECORDS).to_pylist()
+
+
+def test_what_is_written_now_is_format_2() -> None:
+    assert encode_small(OLD_RECORDS, NOW)[0] == FORMAT_2[0]
+    assert encode(arrow_of(OLD_RECORDS))[:2] == FORMAT_2[1][:2]
+
+
+@pytest.mark.parametrize("old", OLD + FORMAT_2)
+def test_each_flipped_bit_of_the_header_is_noticed(old: bytes) -> None:
+    for at in range(HEADER_BYTES):
+        for flip in range(1, 256):
+            with pytest.raises((DamagedLog, UnsupportedFormat)):
+                decode(old[:at] + bytes([old[at] ^ flip]) + old[at + 1 :])

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
 import tempfile
-import time
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from duolog.errors import DownloadFailed, InvalidSetting
+from duolog.flock import locked
 
 CACHE_VARIABLE = "DUOLOG_CACHE"
 _LIST = "jars.json"
-_LOOK_AGAIN_SECONDS = 0.2
 _LOCK_SECONDS = 1800  # a fetch that goes on may be slow; one that stands still is ended
 
 
@@ -97,18 +95,12 @@ def _checked_size(jar: Path) -> int:
 def _locked(folder: Path) -> Iterator[None]:
     """One fetch of one folder at a time; the lock ends with its process."""
     lock = folder.with_name(f"{folder.name}.lock")
-    patience = time.monotonic() + _LOCK_SECONDS
-    with lock.open("w") as held:
-        while True:
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > patience:
-                    raise DownloadFailed(
-                        f"Another process has been fetching for {_LOCK_SECONDS // 60} minutes and "
-                        f"holds {lock}. End it, and try again."
-                    ) from None
-                time.sleep(_LOOK_AGAIN_SECONDS)
-            else:
-                break
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(lock, _LOCK_SECONDS))
+        except BlockingIOError:
+            raise DownloadFailed(
+                f"Another process has been fetching for {_LOCK_SECONDS // 60} minutes and "
+                f"holds {lock}. End it, and try again."
+            ) from None
         yield

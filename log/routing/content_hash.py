@@ -89,8 +89,10 @@ _KEEP = np.array(
 def _hash_block(block: Block) -> npt.NDArray[np.uint64]:
     chunks = block.lengths // _CHUNK_BYTES
     whole_bytes = chunks * _CHUNK_BYTES
-    last = block.words(block.starts + whole_bytes, _CHUNK_WORDS, _WORD)
-    last &= np.take(_KEEP, block.lengths - whole_bytes, axis=0)
+    kept = block.lengths - whole_bytes
+    words = max(1, -(-int(kept.max()) // 8))  # what is zero in all values adds nothing
+    last = block.words(block.starts + whole_bytes, words, _WORD)
+    last &= np.take(_KEEP[:, :words], kept, axis=0)
     hashes = _fold(last)
     hashes += block.lengths.view(np.uint64) * _STEP
     hashes += _LAST
@@ -120,5 +122,5 @@ def _fold(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """One number for each chunk. Spoils `words`."""
     words *= _SPREAD
     words.byteswap(inplace=True)
-    folded: npt.NDArray[Any] = words @ _LANES
+    folded: npt.NDArray[Any] = words @ _LANES[: words.shape[1]]
     return folded

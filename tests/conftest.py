@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import pytest
 
 pytest_plugins = ["tests.support.kafka"]
@@ -9,6 +11,10 @@ pytest_plugins = ["tests.support.kafka"]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="run the long form of every drill")
+
+
+def pytest_report_header() -> str:
+    return f"pyspark {version('pyspark')}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -24,6 +24,7 @@ from duolog.log.dedup import LatestOfPartition, keep_news
 from duolog.log.epochs import (
     StoredEpoch,
     check_epoch,
+    check_note,
     is_repeat,
     load_epoch,
     pack_epoch,
@@ -57,11 +58,13 @@ class Appender:
         *,
         begin_anywhere: bool,
         at_ms: int | None,
+        note: str = "",
     ) -> Appended:
         """Write an epoch, or answer what it got when it was written before."""
         check_text_name(writer.name, "writer")
         check_text_name(writer.target, "writer's target")
         check_epoch(epoch)
+        check_note(note)
         with self._state.writers.hold(frozenset({str(writer)})):
             if self._state.store.in_doubt:
                 # What is read before it recovered may be in memory alone: nothing to answer from.
@@ -73,7 +76,7 @@ class Appender:
                 return last.answer(repeated=True)
             if last is None:
                 is_repeat(writer, epoch, fingerprints, None, begin_anywhere=begin_anywhere)
-            stored = self._write(_Plan(writer, epoch, tuple(parts), fingerprints, at_ms))
+            stored = self._write(_Plan(writer, epoch, tuple(parts), fingerprints, at_ms, note))
             sweep(self._state.folder, str(writer), epoch)
             return stored.answer(repeated=False)
 
@@ -115,6 +118,7 @@ class _Plan:
     parts: tuple[Part, ...]
     fingerprints: dict[int, Fingerprint]
     at_ms: int | None
+    note: str
 
     def ordered(self) -> Iterator[tuple[StagedBatch, bytes]]:
         """All batches in the order in which they are written, one part's file open at a time."""
@@ -182,6 +186,7 @@ class _Attempt:
     def _write_records(self) -> None:
         store = self.state.store
         batch = WriteBatch()
+        hand_overs = store.hand_overs
         for staged, read in self.plan.ordered():
             where = TopicPartition(staged.topic_id, staged.partition)
             _check_header(staged, read)
@@ -193,8 +198,12 @@ class _Attempt:
             if batch.operations and batch.size_bytes + len(encoded) > MAX_WRITE_BYTES:
                 store.wait_for_room()
                 store.write(batch, self._incarnation)
-                time.sleep(0)  # others wait for Python's lock, which a write holds for 1 ms
                 batch = WriteBatch()
+                if store.hand_overs != hand_overs:
+                    # Others are at work and wait for Python's lock, which a write holds for 1 ms.
+                    # When nobody is, this would give the processor away to other processes.
+                    time.sleep(0)
+                    hand_overs = store.hand_overs
             head = self._head(where)
             batch.put("records", record_key(where, head.next_offset), encoded)
             last_ts_ms = max(head.last_ts_ms, max_ts_ms)
@@ -237,6 +246,7 @@ class _Attempt:
             plan.fingerprints,
             self.duplicates_dropped,
             self.state.options.clock.now_ms() if plan.at_ms is None else plan.at_ms,
+            plan.note,
         )
         for where, head in self.heads.items():
             self._last.put("heads", partition_key(where), pack_head(head))

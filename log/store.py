@@ -135,6 +135,8 @@ class Store:
         self._database: Any = None
         self._families: dict[str, Any] = {}
         self._handles: dict[str, Any] = {}
+        self._last_thread = 0
+        self.hand_overs = 0  # how often another thread came in than the one before
         self.syncs = 0
         self.recoveries = 0
 
@@ -258,6 +260,9 @@ class Store:
                     "disk, or close the log and open it anew to see what is wrong."
                 )
             self._users += 1
+            if self._last_thread != threading.get_ident():
+                self._last_thread = threading.get_ident()
+                self.hand_overs += 1
         try:
             yield
         finally:

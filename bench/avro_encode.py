@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench.children import Child, child
+from bench.children import Child, asked, child
 from bench.figures import Figure, Report, at_least_of_reference, at_most_of_reference
 from bench.rounds import Samples, figure, seconds_of, take_turns
 from bench.scratch import Scratch
-from bench.spark import spark_avro_jar, to_avro_rates
+from bench.spark_to_avro import spark_avro_jar, to_avro_rates
 from duolog.avro.encode.encoder import BodyEncoder, encoder_of
 from duolog.avro.from_arrow import record_of
 from duolog.avro.text import schema_text
@@ -76,7 +76,7 @@ class AvroEncodeBenchmark:
             samples = self._samples(tables, {})
         else:
             with self._spark(scratch) as spark:
-                asked = {f"spark {name}": _asked(spark, name) for name in tables}
+                asked = {f"spark {name}": asked(spark, name) for name in tables}
                 samples = self._samples(tables, asked)
         figures: list[Figure] = []
         for name, called in _NAMES.items():
@@ -133,14 +133,6 @@ class AvroEncodeBenchmark:
         ):
             spark.hear()
             yield spark
-
-
-def _asked(spark: Child, name: str) -> Callable[[], float]:
-    def rate() -> float:
-        spark.tell(name)
-        return float(spark.hear())
-
-    return rate
 
 
 def _encoder(rows: pa.StructArray) -> tuple[BodyEncoder, Any]:

@@ -57,6 +57,16 @@ class Child:
         self.process.join()
 
 
+def asked(child: Child, name: str) -> Callable[[], float]:
+    """Tells the child the name, and hears what it has measured."""
+
+    def measured() -> float:
+        child.tell(name)
+        return float(child.hear())
+
+    return measured
+
+
 @contextmanager
 def child(work: Callable[..., None], *arguments: Any) -> Iterator[Child]:
     """Run `work(pipe, *arguments)` in a fresh process, without what this one has in memory."""

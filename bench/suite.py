@@ -15,6 +15,8 @@ from bench.memory import MemoryBenchmark
 from bench.publish import PublishBenchmark
 from bench.routing import RoutingBenchmark
 from bench.scratch import Scratch
+from bench.spark_sink import SparkSinkBenchmark
+from bench.spark_source import SparkSourceBenchmark
 
 
 class Benchmark(Protocol):
@@ -41,6 +43,8 @@ def all_benchmarks(flat_records: int) -> dict[str, Benchmark]:
         HashBenchmark(),
         AvroEncodeBenchmark(),
         AvroDecodeBenchmark(),
+        SparkSinkBenchmark(),
+        SparkSourceBenchmark(),
         FlatBenchmark(records=flat_records),
     )
     return {benchmark.name: benchmark for benchmark in benchmarks}

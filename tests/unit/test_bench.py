@@ -25,6 +25,8 @@ from bench.rounds import percentile, take_turns
 from bench.routing import RoutingBenchmark
 from bench.scratch import Scratch, TooLittleDisk, scratch_in
 from bench.shown import markdown, print_report
+from bench.spark_sink import SparkSinkBenchmark
+from bench.spark_source import SparkSourceBenchmark
 from bench.suite import Benchmark, all_benchmarks
 
 TINY: dict[str, Benchmark] = {
@@ -40,6 +42,8 @@ TINY: dict[str, Benchmark] = {
         HashBenchmark(records=200, scalar_records=50, rounds=1),
         AvroEncodeBenchmark(rows=200, batches=1, fastavro_rows=50, rounds=1, with_spark=False),
         AvroDecodeBenchmark(rows=50, rounds=1, memory_batches=2),
+        SparkSinkBenchmark(rows=400, small_rows=20, rounds=1, trigger_rounds=1, triggers=1),
+        SparkSourceBenchmark(rows=400, rounds=1),
         FlatBenchmark(
             records=3000,
             small_records=200,
@@ -56,6 +60,8 @@ TARGETS = {
     "memory": {"≤ 300 MiB"},
     "publish": {"≤ 2 ms", "≥ 20,000 /s"},
     "fetch": {"≥ 1 GB/s", "≤ 2 ms"},
+    "spark-sink": {"≥ 1.5 x", "≤ 1.5 x"},
+    "spark-source": {"≥ 3 x"},
     "flat": {"≤ 1.2 x", "≤ 1 s"},
     "routing": set(),
     "hash": set(),
@@ -77,7 +83,11 @@ def test_benchmark_measures_and_cleans_up(name: str, tmp_path: Path) -> None:
 
 def test_every_benchmark_has_a_tiny_form_here() -> None:
     assert set(all_benchmarks(100)) == set(TINY)
-    assert [name for name, b in all_benchmarks(100).items() if b.by_itself] == ["flat"]
+    assert [name for name, b in all_benchmarks(100).items() if b.by_itself] == [
+        "spark-sink",
+        "spark-source",
+        "flat",
+    ]
 
 
 def test_records_have_the_size_that_is_said() -> None:

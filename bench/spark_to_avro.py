@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from bench.spark_session import spark_session
 from duolog.jars import fetch_jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 WARM_UP_ROWS = 2_000_000
 
@@ -30,27 +33,15 @@ def to_avro_rates(
 
     `columns` has SQL expressions over `id`, a number from 0. The rows go nowhere ("noop").
     """
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    from pyspark.sql import SparkSession
+    with spark_session(folder, [jar], cores=1) as session:
+        _answer(pipe, session, columns, rows)
+
+
+def _answer(
+    pipe: Connection, session: SparkSession, columns: Mapping[str, Sequence[str]], rows: int
+) -> None:
     from pyspark.sql.avro.functions import to_avro
     from pyspark.sql.functions import struct
-
-    builder = SparkSession.builder.master("local[1]").appName("duolog-bench")
-    settings = {
-        "spark.jars": str(jar),
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.local.dir": str(folder / "local"),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
-    }
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
 
     def seconds(name: str, count: int) -> float:
         frame = session.range(0, count, 1, 1).selectExpr(*columns[name])
@@ -68,5 +59,3 @@ def to_avro_rates(
             pipe.send(rows / seconds(name, rows))
     except EOFError:  # nobody asks any more
         pass
-    finally:
-        session.stop()

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check bench drills drills-mutants format lock clean
+.PHONY: help demo test check bench dist drills drills-mutants format lock clean
 .DEFAULT_GOAL := help
 
 help:  ## show the targets
@@ -31,12 +31,17 @@ check: $(READY)  ## formatting, lint, types, direction of imports
 	$(BIN)/ruff check .
 	@# The parts as one package, for tools that cannot follow pyproject's package-dir.
 	@rm -rf build/types && mkdir -p build/types/duolog
-	@for part in $(CURDIR)/duolog/* $(CURDIR)/log $(CURDIR)/avro $(CURDIR)/connector $(CURDIR)/bridge; do ln -s "$$part" build/types/duolog/; done
+	@for part in $(CURDIR)/duolog/* $(CURDIR)/log $(CURDIR)/avro $(CURDIR)/sql $(CURDIR)/reach $(CURDIR)/connector $(CURDIR)/bridge; do ln -s "$$part" build/types/duolog/; done
 	MYPYPATH=build/types:. $(BIN)/mypy -p duolog -p tests -p bench -m pyspark_duolog
 	cd build/types && $(CURDIR)/$(BIN)/lint-imports --config $(CURDIR)/pyproject.toml --no-logo
 
 bench: $(READY)  ## measure, print tables and JSON (ARGS="publish fetch" for some of them)
 	$(BIN)/python -m bench $(ARGS)
+
+dist: $(READY)  ## the wheel, and the same as dist/duolog.zip for spark-submit --py-files
+	@rm -rf build/lib dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@cp dist/duolog-*.whl dist/duolog.zip
 
 drills: $(READY)  ## the long form of every drill
 	$(BIN)/python -m pytest tests/drills --full -m "full or not full"

@@ -7,25 +7,20 @@ by the options that Confluent's serializers know.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping
-from contextlib import ExitStack
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from duolog.avro.registered_codec import RegisteredCodec, check_options
 from duolog.log import EmbeddedLog, LogOptions, embedded
 from duolog.log.model import Format
 from duolog.log.routing.prepare import BUILT_IN
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from duolog.avro.codec import AvroCodec, AvroEncoder
-    from duolog.avro.registry.options import ConnectionOptions
     from duolog.avro.registry.port import Registry
     from duolog.avro.registry.service import RegistryService
-    from duolog.avro.registry.settle import RegisteredSchemas
-    from duolog.log.routing.codec import Codecs, Subject
+    from duolog.log.owner import Ownership
+    from duolog.log.routing.codec import Codecs
     from duolog.log.schemas import SchemaDocuments
 
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
@@ -37,6 +32,7 @@ def open_log(
     create: bool = True,
     options: LogOptions | None = None,
     avro: Mapping[str, str] = _NO_OPTIONS,
+    ownership: Ownership | None = None,
 ) -> EmbeddedLog:
     """Own and open the log in a directory; use it as a context manager, or close it.
 
@@ -44,23 +40,17 @@ def open_log(
     a url, schemas are registered in the log itself.
     """
     check_options(avro)
-    made: list[_LogCodec] = []
+    made: list[RegisteredCodec] = []
 
     def codecs_for(documents: SchemaDocuments) -> Codecs:
-        made.append(_LogCodec(documents, avro))
+        made.append(_codec_of(documents, avro))
         return {**BUILT_IN, Format.AVRO: made[0]}
 
-    log = embedded.open_log(path, create=create, options=options, codecs_for=codecs_for)
+    log = embedded.open_log(
+        path, create=create, options=options, codecs_for=codecs_for, ownership=ownership
+    )
     log.call_when_closed(made[0].close)
     return log
-
-
-def check_options(avro: Mapping[str, str]) -> None:
-    """Refuse what is wrong in these options before anything is opened."""
-    if avro:
-        from duolog.avro.registry.options import RegistryOptions
-
-        RegistryOptions.of(avro)
 
 
 def registry_of(log: EmbeddedLog) -> RegistryService:
@@ -70,7 +60,7 @@ def registry_of(log: EmbeddedLog) -> RegistryService:
 
 def registry_for(log: EmbeddedLog, avro: Mapping[str, str] = _NO_OPTIONS) -> Registry:
     """The registry that these options name, or the one that lives in the log."""
-    codec = _LogCodec(log.schema_documents, avro)
+    codec = _codec_of(log.schema_documents, avro)
     log.call_when_closed(codec.close)
     return codec.schemas().registry
 
@@ -84,44 +74,5 @@ def _registry_in(documents: SchemaDocuments) -> RegistryService:
         return documents.kept_by
 
 
-class _LogCodec:
-    """The format `avro` of one log. Loads and opens nothing before the first schema comes."""
-
-    def __init__(self, documents: SchemaDocuments, options: Mapping[str, str]) -> None:
-        self._documents = documents
-        self._options = options
-        self._codec: AvroCodec | None = None
-        self._schemas: RegisteredSchemas | None = None
-        self._closing = ExitStack()
-        self._guard = threading.Lock()
-
-    def prepare(self, schema: pa.Schema, subject: Subject) -> AvroEncoder:
-        from duolog.avro.codec import AvroCodec
-
-        schemas = self.schemas()
-        with self._guard:
-            if self._codec is None:
-                self._codec = AvroCodec(schemas)
-        return self._codec.prepare(schema, subject)
-
-    def schemas(self) -> RegisteredSchemas:
-        """Where ids come from."""
-        from duolog.avro.registry.options import RegistryOptions
-        from duolog.avro.registry.settle import RegisteredSchemas
-
-        with self._guard:
-            if self._schemas is None:
-                options = RegistryOptions.of(self._options)
-                registry = self._registry(options.connection)
-                self._schemas = RegisteredSchemas(registry, options.serializer)
-            return self._schemas
-
-    def _registry(self, connection: ConnectionOptions | None) -> Registry:
-        if connection is None:
-            return _registry_in(self._documents)
-        from duolog.avro.registry.client import RegistryClient
-
-        return self._closing.enter_context(RegistryClient(connection))
-
-    def close(self) -> None:
-        self._closing.close()
+def _codec_of(documents: SchemaDocuments, avro: Mapping[str, str]) -> RegisteredCodec:
+    return RegisteredCodec(lambda: _registry_in(documents), avro)

@@ -7,7 +7,10 @@
     │   ├── InvalidRecord           a record that no topic would take
     │   │   └── RecordTooLarge
     │   ├── InvalidRows             rows that do not fit the table's routes
+    │   │   ├── AmbiguousKey            the key columns do not tell a table's rows apart
+    │   │   └── VersionCut              a table's version came in two writes, or comes again
     │   ├── InvalidFilter           a route's filter; points at the word
+    │   ├── InvalidSql              a statement; points at the word
     │   └── InvalidSchema           an Avro schema that cannot be used
     ├── NotFound
     │   ├── UnknownTopic
@@ -23,8 +26,10 @@
     │   ├── AckBeyondHead           acknowledged what was never written
     │   ├── IncompatibleSchema      breaks what the subject promises; names the field
     │   ├── StagedForOtherTopic     a part was staged for a topic that was dropped or grown
+    │   ├── PartitionHeld           another consumer of the group is being answered
     │   └── PortTaken               nothing can listen there now
     ├── OffsetOutOfRange          carries the earliest and the latest offset
+    ├── RecordsLost               what a reader had still to read is gone
     ├── WriterFault               what a writer sends does not continue what it sent
     │   ├── EpochTooOld
     │   ├── EpochGap
@@ -42,17 +47,29 @@
     ├── RegistryFault             a schema registry
     │   ├── RegistryRefused         it answered no; carries its status and error code
     │   └── RegistryUnreachable     it did not answer
+    ├── HostFault                 the host of a log, on this machine or behind a url
+    │   ├── HostUnreachable         nobody answered in time
+    │   ├── HostRefused             it does not know who asks
+    │   ├── HostMismatch            another log, or no host of Duolog at all, answers there
+    │   └── HostFailed              it failed in a way that it has no name for
     ├── DamagedPart               a staged part is not what its task wrote
     ├── WritesRefused             reads go on; carries when a retry makes sense
     │   ├── DiskFull                too little space; nothing of it was kept
     │   ├── NotWritten              the disk failed; nothing of it was kept
     │   └── OutcomeUnknown          the write may or may not be there: send it again
+    ├── QueryStopped              a SELECT did not come to its end
+    │   ├── QueryFailed             over a value: a division by zero, a text that is no number
+    │   ├── QueryTimedOut
+    │   └── QueryTooLarge           it needs more memory than it may have
     ├── ToolMissing               another program that is needed here
     │   ├── JavaNotFound
     │   ├── JavaTooOld
-    │   └── PySparkNotFound         its Ivy fetches jars
+    │   ├── PySparkNotFound         its Ivy fetches jars
+    │   ├── RocksDBNotFound         an embedded log lies in it
+    │   └── DataFusionNotFound      it answers SELECT
     ├── DownloadFailed            jars could not be fetched; ends with what was said about it
     ├── LocalKafkaFailed          a broker on this machine did not start; ends with its log
+    ├── TooBusy                   a host has more to do than it takes on; nothing was done
     └── Cancelled                 a long operation was told to stop
 
 Each message says what happened, to what, and what to do.
@@ -64,8 +81,10 @@ from typing import ClassVar
 
 __all__ = [
     "AckBeyondHead",
+    "AmbiguousKey",
     "Cancelled",
     "Conflict",
+    "DataFusionNotFound",
     "DamagedLog",
     "DamagedPart",
     "DiskFull",
@@ -74,6 +93,11 @@ __all__ = [
     "EpochContentMismatch",
     "EpochGap",
     "EpochTooOld",
+    "HostFailed",
+    "HostFault",
+    "HostMismatch",
+    "HostRefused",
+    "HostUnreachable",
     "IncompatibleSchema",
     "InvalidFilter",
     "InvalidName",
@@ -82,6 +106,7 @@ __all__ = [
     "InvalidRows",
     "InvalidSchema",
     "InvalidSetting",
+    "InvalidSql",
     "JavaNotFound",
     "JavaTooOld",
     "LocalKafkaFailed",
@@ -94,17 +119,25 @@ __all__ = [
     "NotWritten",
     "OffsetOutOfRange",
     "OutcomeUnknown",
+    "PartitionHeld",
     "PortTaken",
     "PositionChanged",
     "PySparkNotFound",
+    "QueryFailed",
+    "QueryStopped",
+    "QueryTimedOut",
+    "QueryTooLarge",
     "RecordTooLarge",
+    "RecordsLost",
     "RegistryFault",
     "RegistryRefused",
     "RegistryUnreachable",
+    "RocksDBNotFound",
     "RouteTaken",
     "SequenceContentMismatch",
     "SequenceTooOld",
     "StagedForOtherTopic",
+    "TooBusy",
     "ToolMissing",
     "Undecodable",
     "UnknownGroup",
@@ -115,6 +148,7 @@ __all__ = [
     "UnknownTopic",
     "UnsupportedFormat",
     "UnsupportedLocation",
+    "VersionCut",
     "WriterFault",
     "WritesRefused",
 ]
@@ -153,6 +187,14 @@ class InvalidRows(InvalidRequest):
     """Rows that do not fit: a column is missing, of another type, or null where a key is needed."""
 
 
+class AmbiguousKey(InvalidRows):
+    """The key columns do not tell a table's rows apart."""
+
+
+class VersionCut(InvalidRows):
+    """A version of a table came in two writes, so its changes cannot be told; or it comes again."""
+
+
 class InvalidFilter(InvalidRequest):
     """A route's filter that cannot be used. `position` is where in `text` the trouble starts."""
 
@@ -176,6 +218,23 @@ def pointer(text: str, position: int) -> str:
 
 def _rebuild_filter_error(reason: str, text: str, position: int | None) -> InvalidFilter:
     return InvalidFilter(reason, text=text, position=position)
+
+
+class InvalidSql(InvalidRequest):
+    """A statement that cannot be used. `position` is where in `text` the trouble starts."""
+
+    def __init__(self, reason: str, *, text: str = "", position: int | None = None) -> None:
+        self.reason = reason
+        self.text = text
+        self.position = position
+        super().__init__(reason if position is None else f"{reason}\n{pointer(text, position)}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_sql_error, (self.reason, self.text, self.position)
+
+
+def _rebuild_sql_error(reason: str, text: str, position: int | None) -> InvalidSql:
+    return InvalidSql(reason, text=text, position=position)
 
 
 class InvalidSchema(InvalidRequest):
@@ -241,6 +300,21 @@ class StagedForOtherTopic(Conflict):
     """A part was staged for a topic that was dropped or got more partitions since."""
 
 
+class PartitionHeld(Conflict):
+    """Another consumer of the group is being answered from this partition. `holder` says who."""
+
+    def __init__(self, message: str, *, holder: str = "") -> None:
+        self.holder = holder
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_partition_held, (str(self), self.holder)
+
+
+def _rebuild_partition_held(message: str, holder: str) -> PartitionHeld:
+    return PartitionHeld(message, holder=holder)
+
+
 class PortTaken(Conflict):
     """Nothing can listen on the port: another program does, or it is not allowed."""
 
@@ -278,6 +352,10 @@ def _rebuild_out_of_range(
     return OffsetOutOfRange(
         topic=topic, partition=partition, offset=offset, earliest=earliest, latest=latest
     )
+
+
+class RecordsLost(DuologError):
+    """What a reader had still to read was removed, or its topic was."""
 
 
 class WriterFault(DuologError):
@@ -360,6 +438,26 @@ class RegistryUnreachable(RegistryFault):
     """The registry did not answer."""
 
 
+class HostFault(DuologError):
+    """The host of a log could not do what was asked."""
+
+
+class HostUnreachable(HostFault):
+    """The host did not answer in time. The message says for how long it was tried."""
+
+
+class HostRefused(HostFault):
+    """The host does not know who asks, or does not let them."""
+
+
+class HostMismatch(HostFault):
+    """What answers is not the log that was meant, or no host of Duolog."""
+
+
+class HostFailed(HostFault):
+    """The host failed in a way that has no name of its own; its log says more."""
+
+
 class DamagedPart(DuologError):
     """A staged part is not what its task wrote."""
 
@@ -380,6 +478,22 @@ class OutcomeUnknown(WritesRefused):
     """A write failed half-way: it may or may not be there. Sending it again settles it."""
 
 
+class QueryStopped(DuologError):
+    """A SELECT did not come to its end."""
+
+
+class QueryFailed(QueryStopped):
+    """It met a value that it cannot calculate with."""
+
+
+class QueryTimedOut(QueryStopped):
+    """It took longer than it may."""
+
+
+class QueryTooLarge(QueryStopped):
+    """It needs more memory than it may have."""
+
+
 class ToolMissing(DuologError):
     """Another program that is needed is not on this machine."""
 
@@ -396,12 +510,24 @@ class PySparkNotFound(ToolMissing):
     """There is no PySpark, whose Ivy fetches jars."""
 
 
+class DataFusionNotFound(ToolMissing):
+    """There is no DataFusion, which answers SELECT."""
+
+
+class RocksDBNotFound(ToolMissing):
+    """There is no rocksdict, which opens the log's RocksDB."""
+
+
 class DownloadFailed(DuologError):
     """Jars could not be fetched. The message ends with what was said about it."""
 
 
 class LocalKafkaFailed(DuologError):
     """A broker on this machine did not start, or ended by itself. Ends with its last log lines."""
+
+
+class TooBusy(DuologError):
+    """A host has more to do than it takes on. Nothing was done; try again a little later."""
 
 
 class Cancelled(DuologError):

@@ -6,9 +6,9 @@ Whatever takes a log takes this. One contract suite runs on every form of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from duolog.log.fetched import Fetched
+from duolog.log.fetched import Fetched, FetchedEncoded
 from duolog.log.model import (
     Appended,
     GroupPosition,
@@ -18,6 +18,7 @@ from duolog.log.model import (
     Placed,
     Record,
     Retention,
+    RetentionRun,
     Route,
     Side,
     Start,
@@ -27,8 +28,13 @@ from duolog.log.model import (
     Writer,
 )
 from duolog.log.part import Part
-from duolog.log.retention import RetentionRun
 from duolog.log.routing.plan import RoutingPlan
+from duolog.log.staging import StagingPlace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from duolog.log.routing.prepare import PreparedTable
 
 TopicRef = str | int
 """A topic's name, alias or id."""
@@ -43,6 +49,10 @@ class LogAccess(Protocol):
     @property
     def log_id(self) -> str:
         """This log and no other; a copy has another."""
+
+    @property
+    def max_record_bytes(self) -> int:
+        """A larger key and value together are refused."""
 
     # -- topics and routes
 
@@ -68,6 +78,14 @@ class LogAccess(Protocol):
     def routing_plan(self) -> RoutingPlan:
         """All routes, to be taken along to where changes are routed."""
 
+    def prepare_rows(
+        self, table: str, schema: pa.Schema, key_columns: Sequence[str]
+    ) -> PreparedTable:
+        """The routes of a table, settled for rows of this schema, to be taken along to tasks.
+
+        Here schemas are registered; what a route or a format cannot take is refused.
+        """
+
     # -- writing
 
     def append(
@@ -78,16 +96,24 @@ class LogAccess(Protocol):
         *,
         begin_anywhere: bool = False,
         at_ms: int | None = None,
+        note: str = "",
     ) -> Appended:
         """Write one epoch, all of it or nothing.
 
         The same epoch again answers what it got the first time if its content is the same, and is
         refused if it is not. A stream's epochs follow one another from 0 (or, told so, from
         anywhere); a batch writer's only grow. `at_ms` says when the epoch was made, for
-        `last_epoch` to tell a writer that has to make it again.
+        `last_epoch` to tell a writer that has to make it again, and so does `note` with whatever
+        else it wants to know then (1,000 characters).
         """
 
     def last_epoch(self, writer: Writer) -> Appended | None: ...
+    def forget_writer(self, writer: Writer) -> bool:
+        """Forget a writer that will not come again. What it wrote stays."""
+
+    def staging(self, writer: Writer, epoch: int) -> StagingPlace:
+        """Where tasks stage parts of this epoch. What is in it goes once the epoch is committed."""
+
     def publish(
         self,
         reference: TopicRef,
@@ -140,6 +166,21 @@ class LogAccess(Protocol):
         max_bytes: int = DEFAULT_FETCH_BYTES,
     ) -> Fetched:
         """Records from an offset on, at least one if there is one. Does not wait."""
+
+    def fetch_encoded(
+        self,
+        reference: TopicRef,
+        partition: int,
+        offset: int,
+        *,
+        max_records: int = DEFAULT_FETCH_RECORDS,
+        max_bytes: int = DEFAULT_FETCH_BYTES,
+    ) -> FetchedEncoded:
+        """Whole batches as they are stored, at least one if there is one. Does not wait.
+
+        The first may begin before the offset and the last may reach beyond `max_records`;
+        `max_bytes` counts what is stored. To be decoded by whoever wants the records.
+        """
 
     def wait_for_append(
         self,

@@ -39,6 +39,17 @@ class BatchCache:
             self.misses += 1
             return None
 
+    def held_upto(self, where: TopicPartition, offset: int, end: int) -> int:
+        """How far the batches from this offset on are held without a gap, `end` at the most."""
+        with self._guard:
+            bases = self._bases.get(where, [])
+            at = max(0, bisect_right(bases, offset) - 1)
+            for base in bases[at:]:
+                if base > offset or offset >= end:
+                    break
+                offset = max(offset, base + int(self._batches[where, base][0].num_rows))
+            return min(offset, end)
+
     def add(self, where: TopicPartition, base_offset: int, records: Any) -> None:
         size = int(records.nbytes)
         with self._guard:

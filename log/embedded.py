@@ -17,7 +17,8 @@ from duolog.log.cache import BatchCache
 from duolog.log.catalogue import Catalogue, partition_of, partitions_of
 from duolog.log.commits import Committer
 from duolog.log.definitions import ChangeCatalogue, ClearTopic, DropTopic
-from duolog.log.fetched import Fetched
+from duolog.log.fetched import Fetched, FetchedEncoded
+from duolog.log.forgetting import forget_writer
 from duolog.log.groups import Groups
 from duolog.log.heads import Listener
 from duolog.log.identity import Identity, check_format, establish
@@ -32,6 +33,7 @@ from duolog.log.model import (
     Placed,
     Record,
     Retention,
+    RetentionRun,
     Route,
     Side,
     Start,
@@ -41,17 +43,17 @@ from duolog.log.model import (
     Writer,
 )
 from duolog.log.options import LogOptions
-from duolog.log.owner import Ownership, sync_folder, take_ownership
+from duolog.log.owner import HostHint, Ownership, sync_folder, take_ownership
 from duolog.log.part import Part
 from duolog.log.publishing import Publisher
 from duolog.log.reads import Reader
-from duolog.log.retention import RetentionRun, enforce_retention
+from duolog.log.retention import enforce_retention
 from duolog.log.routed import routed_records
 from duolog.log.routing.codec import Codecs
 from duolog.log.routing.plan import RoutingPlan
 from duolog.log.routing.prepare import BUILT_IN, PreparedTable, prepare
 from duolog.log.schemas import SchemaDocuments
-from duolog.log.staging import staging_folder, sweep_all
+from duolog.log.staging import LocalStaging, staging_folder, sweep_all
 from duolog.log.state import State
 from duolog.log.store import Store, WriteFailed, named_failure
 
@@ -64,17 +66,21 @@ def open_log(
     create: bool = True,
     options: LogOptions | None = None,
     codecs_for: CodecsFor = lambda _: BUILT_IN,
+    ownership: Ownership | None = None,
 ) -> EmbeddedLog:
     """Own and open the log in a directory; use it as a context manager, or close it.
 
     `codecs_for` gives the formats that rows can be written in, for the log's schema documents.
+    Whoever has the ownership already hands it over: it is released with the log, or when this
+    raises.
     """
     options = options or LogOptions()
     folder = check_location(path)
     with ExitStack() as undo:
-        ownership = take_ownership(
-            folder, wait_seconds=options.lock_wait_seconds, clock=options.clock, create=create
-        )
+        if ownership is None:
+            ownership = take_ownership(
+                folder, wait_seconds=options.lock_wait_seconds, clock=options.clock, create=create
+            )
         undo.callback(ownership.release)
         try:
             check_format(folder)
@@ -134,8 +140,16 @@ class EmbeddedLog:
         return self.identity.log_id
 
     @property
+    def max_record_bytes(self) -> int:
+        return self._state.options.max_record_bytes
+
+    @property
     def folder(self) -> Path:
         return self._state.folder
+
+    @property
+    def options(self) -> LogOptions:
+        return self._state.options
 
     # -- topics and routes
 
@@ -214,13 +228,20 @@ class EmbeddedLog:
         *,
         begin_anywhere: bool = False,
         at_ms: int | None = None,
+        note: str = "",
     ) -> Appended:
         return self._appender.append(
-            writer, epoch, parts, begin_anywhere=begin_anywhere, at_ms=at_ms
+            writer, epoch, parts, begin_anywhere=begin_anywhere, at_ms=at_ms, note=note
         )
 
     def last_epoch(self, writer: Writer) -> Appended | None:
         return self._appender.last_epoch(writer)
+
+    def forget_writer(self, writer: Writer) -> bool:
+        return forget_writer(self._state, self._committer, writer)
+
+    def staging(self, writer: Writer, epoch: int) -> LocalStaging:
+        return LocalStaging(staging_folder(self._state.folder, writer, epoch))
 
     def staging_folder(self, writer: Writer, epoch: int) -> Path:
         """Where parts of this epoch may be staged as files; swept once it is committed."""
@@ -265,10 +286,6 @@ class EmbeddedLog:
         return self._publisher.publish(targets, writer, sequence)
 
     def prepare_rows(self, table: str, schema: Any, key_columns: Sequence[str]) -> PreparedTable:
-        """The routes of a table, settled for rows of this schema, to be taken along to tasks.
-
-        Here schemas are registered; what a route or a format cannot take is refused.
-        """
         return prepare(self.routing_plan(), table, schema, tuple(key_columns), self._codecs)
 
     # -- reading
@@ -301,6 +318,18 @@ class EmbeddedLog:
         max_bytes: int = DEFAULT_FETCH_BYTES,
     ) -> Fetched:
         return self._reader.fetch(self.topic(reference), partition, offset, max_records, max_bytes)
+
+    def fetch_encoded(
+        self,
+        reference: TopicRef,
+        partition: int,
+        offset: int,
+        *,
+        max_records: int = DEFAULT_FETCH_RECORDS,
+        max_bytes: int = DEFAULT_FETCH_BYTES,
+    ) -> FetchedEncoded:
+        topic = self.topic(reference)
+        return self._reader.fetch_encoded(topic, partition, offset, max_records, max_bytes)
 
     def wait_for_append(
         self,
@@ -381,6 +410,19 @@ class EmbeddedLog:
             records_appended=counters.records_appended,
             syncs=self._state.store.syncs,
         )
+
+    def sweep_staged(self) -> int:
+        """Remove staged parts that nobody needs any more; how many folders went."""
+        committed = ((writer, last.epoch) for writer, last in epochs.load_all(self._state.store))
+        return sweep_all(self._state.folder, committed, self._state.options.clock.now_ms())
+
+    def secret(self) -> str:
+        """What a host of this log proves itself by, and knows users of this machine by."""
+        return self._ownership.secret()
+
+    def announce(self, address: str) -> None:
+        """Say where this log's host can be asked, for as long as the log is open."""
+        self._ownership.announce(HostHint(address, self.log_id))
 
     def backup(self, folder: str | os.PathLike[str]) -> Path:
         """Write a consistent copy into a new folder, while the log is in use."""

@@ -19,6 +19,7 @@ from duolog.log.part import Fingerprint
 from duolog.log.store import Store
 
 VERSION = 1
+MAX_NOTE_CHARACTERS = 1000
 Fingerprints = Mapping[int, Fingerprint]  # by topic id
 
 
@@ -31,14 +32,24 @@ class StoredEpoch:
     fingerprints: dict[int, Fingerprint]
     duplicates_dropped: int
     at_ms: int
+    note: str = ""
 
     def answer(self, *, repeated: bool) -> Appended:
-        return Appended(self.epoch, self.ranges, self.at_ms, repeated, self.duplicates_dropped)
+        return Appended(
+            self.epoch, self.ranges, self.at_ms, repeated, self.duplicates_dropped, self.note
+        )
 
 
 def check_epoch(epoch: object) -> None:
     if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
         raise InvalidRequest(f"An epoch must be a whole number from 0; got {epoch!r}.")
+
+
+def check_note(note: object) -> None:
+    if not isinstance(note, str) or len(note) > MAX_NOTE_CHARACTERS:
+        raise InvalidRequest(
+            f"An epoch's note is text of at most {MAX_NOTE_CHARACTERS} characters. Shorten it."
+        )
 
 
 def is_repeat(
@@ -102,6 +113,7 @@ def pack_epoch(stored: StoredEpoch) -> bytes:
             },
             "duplicates_dropped": stored.duplicates_dropped,
             "at": stored.at_ms,
+            **({"note": stored.note} if stored.note else {}),
         },
         separators=(",", ":"),
     ).encode()
@@ -117,6 +129,7 @@ def unpack_epoch(packed: bytes) -> StoredEpoch:
         {int(topic): Fingerprint(*f) for topic, f in fields["fingerprints"].items()},
         fields["duplicates_dropped"],
         fields["at"],
+        fields.get("note", ""),
     )
 
 

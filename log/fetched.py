@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duolog.log.batch import RECORD_SCHEMA
+from duolog.errors import DamagedLog
+from duolog.log.batch import RECORD_SCHEMA, decode
 from duolog.log.model import Op, PayloadMode
 
 FETCHED_SCHEMA = pa.schema([pa.field("offset", pa.int64(), nullable=False), *RECORD_SCHEMA])
@@ -89,3 +90,56 @@ class Fetched:
                     row["table"],
                     PayloadMode(row["payload"]),
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBatch:
+    """One batch as it is stored, and the offsets of its records."""
+
+    base_offset: int
+    count: int
+    encoded: bytes
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.count
+
+    def decode(self) -> FetchedBatch:
+        """Its records; DamagedLog when they are not what was stored."""
+        records = decode(self.encoded)
+        if records.num_rows != self.count:
+            raise DamagedLog(
+                f"A batch of {self.count} records at offset {self.base_offset} holds "
+                f"{records.num_rows}. Restore the log from a backup."
+            )
+        return FetchedBatch(self.base_offset, records)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedEncoded:
+    """Whole batches of one partition. Picklable: they can be decoded elsewhere."""
+
+    topic: str
+    topic_id: int
+    partition: int
+    offset: int  # where the read was to begin
+    earliest: int
+    latest: int
+    batches: tuple[EncodedBatch, ...] = ()
+
+    @property
+    def next_offset(self) -> int:
+        """Where to read on, also when there were no batches."""
+        return self.batches[-1].next_offset if self.batches else self.offset
+
+    def decode(self, *, upto: int | None = None) -> Iterator[FetchedBatch]:
+        """The records from the offset on, up to but not including `upto`."""
+        for batch in self.batches:
+            end = batch.next_offset if upto is None else min(upto, batch.next_offset)
+            start = max(self.offset, batch.base_offset)
+            if start >= end:
+                continue
+            records = batch.decode().records
+            if end - start < batch.count:
+                records = records.slice(start - batch.base_offset, end - start)
+            yield FetchedBatch(start, records)

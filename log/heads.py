@@ -74,6 +74,8 @@ class Heads:
             for where in gone:
                 self._heads.pop(where, None)
             self._moved.notify_all()
+        for listener in tuple(self._listeners):
+            listener(gone)
 
     def wait(self, beyond: Mapping[TopicPartition, int], timeout_seconds: float | None) -> bool:
         """Wait until one of the partitions has a record at or after its offset."""
@@ -88,7 +90,7 @@ class Heads:
                 self._waiting -= 1
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call back after each publish, from the thread that publishes. Must be quick."""
+        """Call back after each publish and drop, from the thread that does it. Must be quick."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 

@@ -213,7 +213,8 @@ class Appended:
     """An epoch's answer. `repeated`: it had been committed before, these are its first offsets.
 
     `at_ms` is when it was made, as its writer said, or when it was committed. Rows without a time
-    of their own take the same again when the epoch is repeated.
+    of their own take the same again when the epoch is repeated. `note` is what its writer wanted
+    to remember with it.
     """
 
     epoch: int
@@ -221,6 +222,7 @@ class Appended:
     at_ms: int
     repeated: bool = False
     duplicates_dropped: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +282,18 @@ class Swept:
         return Swept(
             self.messages_deleted + other.messages_deleted, self.bytes_freed + other.bytes_freed
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRun:
+    """What one run took away, by topic. `cancelled`: it was told to stop before it was through."""
+
+    by_topic: dict[str, Swept]
+    cancelled: bool = False
+
+    @property
+    def total(self) -> Swept:
+        return sum(self.by_topic.values(), Swept())
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,9 @@
 Not RocksDB's own lock: closing any descriptor of its LOCK file in the owner, as a backup or a copy
 of the directory does, silently gives that one up. A flock stays with the descriptor that took it.
 Process ids are shown to people but are never evidence: they mean nothing across containers.
+
+An owner that is a host says in `host.json` where it can be asked. That is a hint: it is proved by
+the `secret`, which only those can read who may open the log themselves.
 """
 
 from __future__ import annotations
@@ -11,8 +14,12 @@ import errno
 import fcntl
 import json
 import os
+import re
+import secrets
 import socket
+import stat
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from weakref import WeakSet
@@ -22,6 +29,7 @@ from duolog.errors import LogBusy, LogNotFound, UnsupportedLocation
 
 _FIRST_PAUSE_SECONDS = 0.001
 _LONGEST_PAUSE_SECONDS = 0.05
+_SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,22 @@ class Ownership:
         written = self.folder / "host.json.new"
         written.write_text(json.dumps(asdict(hint)))
         written.replace(self.folder / "host.json")
+
+    def secret(self) -> str:
+        """What the host and those who may read the log's folder know; made when there is none."""
+        known = read_secret(self.folder)
+        if known is not None:
+            return known
+        made = secrets.token_hex(_SECRET_BYTES)
+        written = self.folder / "secret.new"
+        written.unlink(missing_ok=True)
+        descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            os.write(descriptor, made.encode())
+        finally:
+            os.close(descriptor)
+        written.replace(self.folder / "secret")
+        return made
 
     def release(self) -> None:
         """Let the next one in."""
@@ -79,10 +103,36 @@ def host_hint(folder: Path) -> HostHint | None:
         return None
 
 
+def read_secret(folder: Path) -> str | None:
+    """The secret of a log's host; None when there is none, or others could have read it."""
+    path = folder / "secret"
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise LogBusy(
+            f"{path} cannot be read ({error.strerror}), so the log's host cannot be asked. Run as "
+            "the user whom the log belongs to, or give the host's url and a token."
+        ) from error
+    with os.fdopen(descriptor) as opened:
+        text = opened.read(4 * _SECRET_BYTES)
+        is_private = not stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077
+    return text if is_private and re.fullmatch(f"[0-9a-f]{{{2 * _SECRET_BYTES}}}", text) else None
+
+
 def take_ownership(
-    folder: Path, *, wait_seconds: float, clock: Clock, create: bool = True
+    folder: Path,
+    *,
+    wait_seconds: float,
+    clock: Clock,
+    create: bool = True,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Ownership:
-    """Become the owner. Others that work for milliseconds are waited for, up to a deadline."""
+    """Become the owner. Others that work for milliseconds are waited for, up to a deadline.
+
+    `meanwhile` is called each time that somebody else is seen to own it, and may raise.
+    """
     if not create and not (folder / "db").is_dir():
         raise LogNotFound(f"There is no log in {folder}. Check the path, or create one there.")
     _make_durably(folder)
@@ -92,7 +142,9 @@ def take_ownership(
         descriptor = _try_lock(folder)
         if descriptor is not None:
             _introduce(descriptor)
+            (folder / "host.json").unlink(missing_ok=True)  # of a host that was killed
             return Ownership(folder, descriptor)
+        meanwhile()
         if clock.monotonic() >= deadline:
             raise _busy(folder, wait_seconds)
         time.sleep(pause)

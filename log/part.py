@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import uuid
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from io import BytesIO, FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +25,7 @@ from duolog.errors import DamagedPart, RecordTooLarge, UnsupportedFormat
 from duolog.log import batch
 from duolog.log.model import MAX_RECORD_BYTES, Topic
 from duolog.log.routing.content_hash import content_sum
+from duolog.log.staging import LocalStaging, StagedFile, StagingPlace
 
 MESSAGE_VERSION = 1
 _READ_BYTES = 1 << 18
@@ -179,12 +178,12 @@ class Part:
 class PartBuilder:
     """Collects a task's records and makes one part of them.
 
-    Without a folder the part stays in memory and travels inside its message.
+    Without a place (or a folder) for it, the part stays in memory and travels inside its message.
     """
 
     def __init__(
         self,
-        folder: Path | None = None,
+        place: StagingPlace | Path | None = None,
         *,
         target_bytes: int = batch.TARGET_BYTES,
         max_record_bytes: int = MAX_RECORD_BYTES,
@@ -196,13 +195,10 @@ class PartBuilder:
         self._batches: list[StagedBatch] = []
         self._topics: dict[int, PartTopic] = {}
         self._length = self._crc32 = 0
-        self._path: Path | None = None
-        if folder is None:
-            self._content: BinaryIO = BytesIO()
-        else:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._path = folder / f"{uuid.uuid4().hex}.part"
-            self._content = self._path.open("xb")
+        if isinstance(place, Path):
+            place = LocalStaging(place)
+        self._file: StagedFile | None = None if place is None else place.begin()
+        self._memory = BytesIO()
 
     def add(self, topic: Topic, partition: int, records: Any, *, order: int = 0) -> None:
         """Add records (of batch.RECORD_SCHEMA) of one partition, behind those of the same order."""
@@ -235,29 +231,26 @@ class PartBuilder:
         """Encode what is waiting and close the part."""
         for where in list(self._waiting):
             self._encode(where)
-        body = self._content.getvalue() if isinstance(self._content, BytesIO) else None
-        self._content.close()
         return Part(
             batches=tuple(self._batches),
             topics=tuple(self._topics.values()),
             length=self._length,
             crc32=self._crc32,
-            body=body,
-            path=None if self._path is None else os.fspath(self._path),
+            body=self._memory.getvalue() if self._file is None else None,
+            path=None if self._file is None else self._file.finish(),
         )
 
     def abort(self) -> None:
         """Throw the part away."""
-        self._content.close()
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
+        if self._file is not None:
+            self._file.abort()
 
     def _encode(self, where: tuple[int, int, int]) -> None:
         slices = self._waiting.pop(where)
         self._waiting_bytes.pop(where)
         records = slices[0] if len(slices) == 1 else _joined(slices)
         encoded = batch.encode(records)
-        self._content.write(encoded)
+        (self._memory if self._file is None else self._file).write(encoded)
         self._crc32 = zlib.crc32(encoded, self._crc32)
         self._length += len(encoded)
         topic_id, partition, order = where

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from duolog.errors import DamagedLog, InvalidRequest, OffsetOutOfRange
-from duolog.log.batch import decode
+from duolog.errors import DamagedLog, DuologError
+from duolog.log.batch import decode, read_header
 from duolog.log.catalogue import partition_of
-from duolog.log.fetched import Fetched, FetchedBatch
+from duolog.log.fetched import EncodedBatch, Fetched, FetchedEncoded
 from duolog.log.keys import record_base_offset, record_key
 from duolog.log.model import (
     AtOffset,
@@ -22,6 +22,7 @@ from duolog.log.model import (
     TopicPartition,
 )
 from duolog.log.state import State
+from duolog.log.taking import check_in_range, check_limits, take
 from duolog.log.times import first_reaching
 
 # What a reader takes whole, far behind the head, is not kept: whoever catches up passes once, and
@@ -39,34 +40,74 @@ class Reader:
         self, topic: Topic, partition: int, offset: int, max_records: int, max_bytes: int
     ) -> Fetched:
         """Records from an offset on; at least one if there is one, however large it is."""
-        for name, limit in (("max_records", max_records), ("max_bytes", max_bytes)):
-            if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-                raise InvalidRequest(f"{name} must be a whole number from 1; got {limit!r}.")
+        check_limits(max_records, max_bytes)
         where = partition_of(topic, partition)
         head = self._state.heads.get(where)
         self._check_in_range(topic, where, offset, head)
-        max_records = min(max_records, self._state.options.max_fetch_records)
-        batches: list[FetchedBatch] = []
-        at = offset
-        while at < head.next_offset and max_records > 0 and max_bytes > 0:
-            base, whole, size = self._batch_at(topic, where, at)
-            records = whole
-            most = min(max_records, head.next_offset - at)
-            if at > base or whole.num_rows > most or size > max_bytes:
-                records, size = _within(
-                    whole.slice(at - base, most), max_bytes, at_least_one=not batches
-                )
-            if records is not whole or head.next_offset - at <= _NEAR_THE_HEAD:
-                self._state.cache.add(where, base, whole)
-            if not records.num_rows:
-                break
-            batches.append(FetchedBatch(at, records))
-            at += records.num_rows
-            max_records -= records.num_rows
-            max_bytes -= size
-        return Fetched(
-            topic.name, partition, at, head.start, head.next_offset, batches=tuple(batches)
+
+        def keep(base: int, records: Any, all_taken: bool) -> None:
+            if not all_taken or head.next_offset - base <= _NEAR_THE_HEAD:
+                self._state.cache.add(where, base, records)
+
+        batches = take(
+            lambda at: self._batch_at(topic, where, at),
+            keep,
+            offset,
+            head.next_offset,
+            min(max_records, self._state.options.max_fetch_records),
+            max_bytes,
         )
+        return Fetched(
+            topic.name,
+            partition,
+            batches[-1].next_offset if batches else offset,
+            head.start,
+            head.next_offset,
+            batches=tuple(batches),
+        )
+
+    def fetch_encoded(
+        self, topic: Topic, partition: int, offset: int, max_records: int, max_bytes: int
+    ) -> FetchedEncoded:
+        """Whole batches as they are stored; at least one if there is one."""
+        check_limits(max_records, max_bytes)
+        where = partition_of(topic, partition)
+        head = self._state.heads.get(where)
+        self._check_in_range(topic, where, offset, head)
+        end = min(
+            head.next_offset, offset + min(max_records, self._state.options.max_fetch_records)
+        )
+        batches = self._encoded(topic, where, offset, end, max_bytes) if offset < end else ()
+        return FetchedEncoded(
+            topic.name, topic.id, partition, offset, head.start, head.next_offset, batches
+        )
+
+    def _encoded(
+        self, topic: Topic, where: TopicPartition, offset: int, end: int, max_bytes: int
+    ) -> tuple[EncodedBatch, ...]:
+        store = self._state.store
+        lower = record_key(where, offset)
+        before = store.last_at_or_before("records", lower, record_key(where, 0))
+        first = _encoded_batch(before) if before is not None else None
+        if first is None or first.next_offset <= offset:
+            raise self._not_there(topic, where, offset)
+        batches = [first]
+        room = max_bytes - len(first.encoded)
+        if first.next_offset < end and room > 0:
+            found = store.scan(
+                "records",
+                record_key(where, first.next_offset),
+                record_key(where, end),
+                max_bytes=room,
+            )
+            for batch in map(_encoded_batch, found):
+                if batch.base_offset != batches[-1].next_offset:
+                    raise self._not_there(topic, where, batches[-1].next_offset)
+                room -= len(batch.encoded)
+                if room < 0:
+                    break
+                batches.append(batch)
+        return tuple(batches)
 
     def resolve(self, topic: Topic, partition: int, start: Start) -> int:
         """The offset at which a read that starts there begins."""
@@ -95,16 +136,7 @@ class Reader:
         return found.base_offset + row
 
     def _check_in_range(self, topic: Topic, where: TopicPartition, offset: int, head: Head) -> None:
-        if isinstance(offset, bool) or not isinstance(offset, int):
-            raise InvalidRequest(f"An offset must be a whole number; got {offset!r}.")
-        if not head.start <= offset <= head.next_offset:
-            raise OffsetOutOfRange(
-                topic=topic.name,
-                partition=where.partition,
-                offset=offset,
-                earliest=head.start,
-                latest=head.next_offset,
-            )
+        check_in_range(topic.name, where.partition, offset, head.start, head.next_offset)
 
     def _batch_at(self, topic: Topic, where: TopicPartition, offset: int) -> tuple[int, Any, int]:
         """The batch that holds a published offset: its base offset, records and bytes."""
@@ -119,29 +151,17 @@ class Reader:
             records = decode(found[1])
             if offset < base + records.num_rows:
                 return base, records, int(records.nbytes)
-        # Retention or a drop may have been quicker; if not, this is damage.
+        raise self._not_there(topic, where, offset)
+
+    def _not_there(self, topic: Topic, where: TopicPartition, offset: int) -> DuologError:
+        """Retention or a drop may have been quicker; if not, this is damage."""
         self._check_in_range(topic, where, offset, self._state.heads.get(where))
-        raise DamagedLog(
+        return DamagedLog(
             f"Topic '{topic.name}' partition {where.partition} has no record at offset {offset}, "
             "although it was durable. Restore the log from a backup."
         )
 
 
-def _within(records: Any, max_bytes: int, *, at_least_one: bool) -> tuple[Any, int]:
-    """The first records whose keys and values are within the limit, and their bytes."""
-    if records.nbytes <= max_bytes:
-        return records, int(records.nbytes)
-    ends = _ends(records.column("key")) + _ends(records.column("value"))
-    total = ends[1:] - ends[0]
-    fitting = int(np.searchsorted(total, max_bytes, side="right"))
-    if at_least_one:
-        fitting = max(1, fitting)
-    fitting = min(fitting, records.num_rows)
-    return records.slice(0, fitting), int(total[fitting - 1]) if fitting else 0
-
-
-def _ends(column: Any) -> Any:
-    """Where each value of a binary column begins, and where the last one ends."""
-    return np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset).astype(
-        np.int64
-    )
+def _encoded_batch(entry: tuple[bytes, bytes]) -> EncodedBatch:
+    key, encoded = entry
+    return EncodedBatch(record_base_offset(key), read_header(encoded).count, encoded)

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from duolog.log.catalogue import partitions_of
 from duolog.log.commits import Committer, Job
 from duolog.log.keys import record_key, time_key
-from duolog.log.model import Head, Retention, Swept, Topic, TopicPartition
+from duolog.log.model import Head, Retention, RetentionRun, Swept, Topic, TopicPartition
 from duolog.log.rounds import Round
 from duolog.log.state import State
 from duolog.log.store import Store
 from duolog.log.times import timed_batches
 
 _BATCHES_AT_ONCE = 4096  # the committer does nothing else meanwhile
-
-
-@dataclass(frozen=True, slots=True)
-class RetentionRun:
-    """What one run took away, by topic. `cancelled`: it was told to stop before it was through."""
-
-    by_topic: dict[str, Swept]
-    cancelled: bool = False
-
-    @property
-    def total(self) -> Swept:
-        return sum(self.by_topic.values(), Swept())
 
 
 def enforce_retention(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
-
-from pydantic import SecretStr
 
 from duolog.avro.registry.option_names import HEADER_PREFIX, TOKEN_ONLY, URL
 from duolog.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,8 @@ def _user_info(read: Mapping[str, Any], carried: str | None) -> SecretStr | None
             "basic.auth.credentials.source is USER_INFO, but basic.auth.user.info is not given."
         )
     if given is None and carried is not None:
+        from pydantic import SecretStr
+
         name, _, password = carried.partition(":")
         given = SecretStr(f"{unquote(name)}:{unquote(password)}")
     if given is not None and ":" not in given.get_secret_value():
@@ -183,6 +186,8 @@ def _proxy(read: Mapping[str, Any]) -> SecretStr | None:
     if host is not None and proxy is not None:
         raise InvalidSetting("proxy and proxy.host are both given. Leave one out.")
     if host is not None:
+        from pydantic import SecretStr
+
         proxy = SecretStr(f"http://{host}:{port}")
     if proxy is not None and not _is_address(proxy.get_secret_value()):
         raise InvalidSetting("proxy must be http://HOST:PORT or https://HOST:PORT.")

@@ -6,12 +6,13 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
-
-from pydantic import SecretStr
+from typing import TYPE_CHECKING, Any, Final
 
 from duolog.avro.registry.subject_names import strategy_of
 from duolog.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
 
 
 def is_registry_option(name: str) -> bool:
@@ -32,11 +33,17 @@ def _text(value: str) -> str:
 
 
 def _secret(value: str) -> SecretStr:
-    return SecretStr(_text(value))
+    return _kept_secret(_text(value))
 
 
 def _password(value: str) -> SecretStr:
-    return SecretStr(_text(value))  # its spaces may count
+    return _kept_secret(_text(value))  # its spaces may count
+
+
+def _kept_secret(text: str) -> SecretStr:
+    from pydantic import SecretStr  # where there is no secret, there need be no pydantic
+
+    return SecretStr(text)
 
 
 def _flag(value: str) -> bool:

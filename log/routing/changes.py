@@ -52,6 +52,19 @@ class Changes:
         """The columns of the table's rows."""
         return self.after.schema
 
+    def slice(self, offset: int, length: int) -> Changes:
+        """Some of them, one behind the other."""
+        before, known = self.before, self.before_known
+        return Changes(
+            self.table,
+            self.key_columns,
+            self.op.slice(offset, length),
+            self.after.slice(offset, length),
+            None if before is None else before.slice(offset, length),
+            None if known is None else known.slice(offset, length),
+            self.ts.slice(offset, length),
+        )
+
     def known(self) -> npt.NDArray[np.bool_]:
         """Where an old row is there and means something: updates and deletes."""
         if self.before is None:
@@ -94,7 +107,7 @@ class Changes:
         ts_ms: int,
     ) -> Changes:
         """Rows that all had the same done to them. For deletes, they are the old rows."""
-        batch = _as_batch(table, rows)
+        batch = as_batch(table, rows)
         return cls.of(
             table,
             key_columns,
@@ -233,7 +246,7 @@ def _first_null(array: pa.Array) -> int:
     return int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
 
 
-def _as_batch(
+def as_batch(
     table: str, rows: pa.RecordBatch | pa.Table | Sequence[Mapping[str, Any]]
 ) -> pa.RecordBatch:
     if isinstance(rows, pa.RecordBatch):

@@ -20,14 +20,14 @@ from duolog.errors import (
 from duolog.log.access import LogAccess
 from duolog.log.model import Mode, Op, Record, TopicSettings, Writer
 from duolog.log.part import Part
-from tests.contract.conftest import EmbeddedForm
+from tests.contract.conftest import Form
 from tests.contract.test_publishing import values
 from tests.support.records import BATCH, STREAM, part_of
 
 NUMBERS = [b"%d" % n for n in range(1000)]
 
 
-def test_an_epoch_goes_to_many_topics_and_partitions_at_once(form: EmbeddedForm) -> None:
+def test_an_epoch_goes_to_many_topics_and_partitions_at_once(form: Form) -> None:
     log = form.open()
     orders = log.create_topic("orders", TopicSettings(partitions=2))
     audit = log.create_topic("audit")
@@ -44,13 +44,13 @@ def test_an_epoch_goes_to_many_topics_and_partitions_at_once(form: EmbeddedForm)
         assert values(opened, "audit") == [b"d"]
 
 
-def test_a_large_epoch_keeps_its_order(form: EmbeddedForm, tmp_path: Path) -> None:
+def test_a_large_epoch_keeps_its_order(form: Form) -> None:
     log = form.open()
     topic = log.create_topic("orders")
+    place = log.staging(STREAM, 0)
     content = [random.Random(7).randbytes(4000) for _ in range(1500)]
     parts = [
-        part_of(topic, {0: content[at : at + 500]}, folder=tmp_path / "parts")
-        for at in range(0, 1500, 500)
+        part_of(topic, {0: content[at : at + 500]}, folder=place) for at in range(0, 1500, 500)
     ]
     log.append(STREAM, 0, parts)
     log = form.restart()
@@ -84,7 +84,7 @@ def test_lower_orders_come_first_whatever_the_part(log: LogAccess) -> None:
     assert values(log, "orders") == [b"v%d-t%d" % (v, t) for v in range(3) for t in range(3)]
 
 
-def test_a_repeat_answers_the_first_offsets(form: EmbeddedForm) -> None:
+def test_a_repeat_answers_the_first_offsets(form: Form) -> None:
     log = form.open()
     topic = log.create_topic("orders", TopicSettings(partitions=2))
     first = log.append(STREAM, 0, [part_of(topic, {0: NUMBERS[:500], 1: NUMBERS[500:]})])
@@ -114,7 +114,7 @@ def test_a_repeat_with_other_content_is_refused(log: LogAccess, other: list[byte
     assert values(log, "orders") == [b"a", b"b"]
 
 
-def test_an_epoch_remembers_when_its_writer_made_it(form: EmbeddedForm, log: LogAccess) -> None:
+def test_an_epoch_remembers_when_its_writer_made_it(form: Form, log: LogAccess) -> None:
     topic = log.create_topic("orders")
     made = log.append(STREAM, 0, [part_of(topic, {0: [b"a"]})], at_ms=12_345)
     assert made.at_ms == 12_345
@@ -126,10 +126,33 @@ def test_an_epoch_remembers_when_its_writer_made_it(form: EmbeddedForm, log: Log
         assert (again.repeated, again.at_ms) == (True, 12_345)
 
 
-def test_an_epoch_without_a_time_takes_the_one_of_its_commit(
-    form: EmbeddedForm, log: LogAccess
-) -> None:
+def test_an_epoch_without_a_time_takes_the_one_of_its_commit(form: Form, log: LogAccess) -> None:
     assert log.append(STREAM, 0, []).at_ms == form.clock.now_ms()
+
+
+def test_an_epoch_keeps_its_writers_note(form: Form, log: LogAccess) -> None:
+    topic = log.create_topic("orders")
+    parts = [part_of(topic, {0: [b"a"]})]
+    assert log.append(STREAM, 0, parts, note="version 7").note == "version 7"
+    for opened in form.now_and_restarted(log):
+        last = opened.last_epoch(STREAM)
+        assert last is not None
+        assert last.note == "version 7"
+        assert opened.append(STREAM, 0, parts, note="another").note == "version 7"
+    assert form.restart().append(STREAM, 1, []).note == ""
+    with pytest.raises(InvalidRequest):
+        form.restart().append(STREAM, 2, [], note="x" * 1001)
+
+
+def test_a_forgotten_writer_begins_again(form: Form, log: LogAccess) -> None:
+    topic = log.create_topic("orders")
+    log.append(BATCH, 7, [part_of(topic, {0: [b"a"]})])
+    assert log.forget_writer(BATCH)
+    assert not log.forget_writer(BATCH)
+    for opened in form.now_and_restarted(log):
+        assert opened.last_epoch(BATCH) is None
+        assert values(opened, "orders") == [b"a"]
+    assert not form.restart().append(BATCH, 3, []).repeated
 
 
 def test_streams_follow_and_batches_grow(log: LogAccess) -> None:
@@ -191,13 +214,12 @@ def test_parts_for_a_topic_that_has_changed_are_refused(log: LogAccess) -> None:
     assert log.last_epoch(STREAM) is None
 
 
-def test_a_damaged_part_is_refused_before_anything_is_written(
-    log: LogAccess, tmp_path: Path
-) -> None:
+def test_a_damaged_part_is_refused_before_anything_is_written(form: Form, log: LogAccess) -> None:
     topic = log.create_topic("orders")
-    good = part_of(topic, {0: NUMBERS}, folder=tmp_path)
-    staged = part_of(topic, {0: NUMBERS}, folder=tmp_path)
-    file = Path(staged.path or "")
+    place = log.staging(STREAM, 0)
+    good = part_of(topic, {0: NUMBERS}, folder=place)
+    staged = part_of(topic, {0: NUMBERS}, folder=place)
+    file = form.staged_file(staged.path)
     whole = file.read_bytes()
     for damaged in (whole[:-1], whole + b"x", b"", whole[:50] + b"\x00" + whole[51:]):
         file.write_bytes(damaged)
@@ -235,7 +257,7 @@ def test_a_part_travels_as_a_message(log: LogAccess, tmp_path: Path) -> None:
         assert Part.from_message(part.message()) == part
 
 
-def test_epochs_leave_out_repeats_of_latest_changes(form: EmbeddedForm) -> None:
+def test_epochs_leave_out_repeats_of_latest_changes(form: Form) -> None:
     log = form.open()
     topic = log.create_topic("orders", TopicSettings(dedup_window_seconds=60))
     now = form.clock.at_ms

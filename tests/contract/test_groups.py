@@ -17,11 +17,11 @@ from duolog.errors import (
 )
 from duolog.log.access import LogAccess
 from duolog.log.model import GroupPosition, Record, Side, TopicSettings
-from tests.contract.conftest import EmbeddedForm
+from tests.contract.conftest import Form
 
 
 @pytest.fixture
-def filled(form: EmbeddedForm) -> LogAccess:
+def filled(form: Form) -> LogAccess:
     log = form.open()
     log.create_topic("orders", TopicSettings(partitions=2))
     log.publish("orders", [Record(b"%d" % n, partition=n % 2) for n in range(20)])
@@ -37,7 +37,7 @@ def test_an_ack_is_inclusive_and_monotone(filled: LogAccess) -> None:
     assert filled.group_position("billing", "orders", 1) is None
 
 
-def test_who_moved_it_and_when_survives(form: EmbeddedForm, filled: LogAccess) -> None:
+def test_who_moved_it_and_when_survives(form: Form, filled: LogAccess) -> None:
     at = form.clock.at_ms
     filled.ack("billing", "orders", 4, 0, side=Side.KAFKA)
     form.clock.advance(seconds=1)
@@ -117,7 +117,7 @@ def test_acks_at_once_leave_the_highest(filled: LogAccess) -> None:
     assert position.position == 10
 
 
-def test_groups_are_apart_listed_and_deleted(form: EmbeddedForm, filled: LogAccess) -> None:
+def test_groups_are_apart_listed_and_deleted(form: Form, filled: LogAccess) -> None:
     filled.create_topic("other")
     filled.publish("other", Record(b"a"))
     filled.ack("billing", "orders", 4, 0)

@@ -19,7 +19,7 @@ from duolog.errors import (
 from duolog.log.access import LogAccess
 from duolog.log.model import Op, PayloadMode, Record, Route, TopicSettings
 from duolog.log.published import REMEMBERED_SEQUENCES
-from tests.contract.conftest import EmbeddedForm
+from tests.contract.conftest import Form
 
 
 def values(log: LogAccess, topic: str, partition: int = 0) -> list[bytes | None]:
@@ -27,7 +27,7 @@ def values(log: LogAccess, topic: str, partition: int = 0) -> list[bytes | None]
     return [record.value for record in log.fetch(topic, partition, offsets.start)]
 
 
-def test_what_is_published_is_read_back_whole(form: EmbeddedForm) -> None:
+def test_what_is_published_is_read_back_whole(form: Form) -> None:
     log = form.open()
     log.create_topic("orders")
     sent = [
@@ -65,9 +65,7 @@ def test_records_without_key_take_turns(log: LogAccess) -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 4])
-def test_24_publishers_of_20_events_make_480_distinct_ones(
-    form: EmbeddedForm, partitions: int
-) -> None:
+def test_24_publishers_of_20_events_make_480_distinct_ones(form: Form, partitions: int) -> None:
     log = form.open()
     log.create_topic("orders", TopicSettings(partitions=partitions))
 
@@ -88,7 +86,7 @@ def test_24_publishers_of_20_events_make_480_distinct_ones(
     assert sorted(places) == expected
 
 
-def test_records_that_no_topic_takes(form: EmbeddedForm) -> None:
+def test_records_that_no_topic_takes(form: Form) -> None:
     form.configure(max_record_bytes=100)
     log = form.open()
     log.create_topic("orders", TopicSettings(partitions=2))
@@ -115,7 +113,7 @@ def test_nothing_to_publish_is_nothing(log: LogAccess) -> None:
     assert log.publish("orders", []) == ()
 
 
-def test_a_repeated_sequence_gets_its_first_answer(form: EmbeddedForm) -> None:
+def test_a_repeated_sequence_gets_its_first_answer(form: Form) -> None:
     log = form.open()
     log.create_topic("orders", TopicSettings(partitions=3))
     records = [Record(b"a", b"k1"), Record(b"b", b"k2"), Record(b"c")]
@@ -127,7 +125,7 @@ def test_a_repeated_sequence_gets_its_first_answer(form: EmbeddedForm) -> None:
     assert log.publish("orders", records, writer="other", sequence=7) != first
 
 
-def test_records_sent_again_in_other_groups_are_written_once(form: EmbeddedForm) -> None:
+def test_records_sent_again_in_other_groups_are_written_once(form: Form) -> None:
     log = form.open()
     log.create_topic("orders")
     records = [Record(b"%d" % n) for n in range(10)]
@@ -174,7 +172,7 @@ def test_a_writer_and_its_sequence_belong_together(log: LogAccess) -> None:
         log.publish("orders", Record(b"b"), writer="w", sequence=-1)
 
 
-def test_sequences_may_come_out_of_order_but_not_from_long_ago(form: EmbeddedForm) -> None:
+def test_sequences_may_come_out_of_order_but_not_from_long_ago(form: Form) -> None:
     log = form.open()
     log.create_topic("orders")
     for sequence in (5, 3, 4, REMEMBERED_SEQUENCES * 3):
@@ -206,7 +204,7 @@ def test_rows_go_to_every_topic_with_a_route(log: LogAccess) -> None:
         log.publish_rows("shop.order", Op.INSERT, [{"id": 1}], ["id"])
 
 
-def test_a_repeat_of_a_keys_latest_change_is_left_out(form: EmbeddedForm) -> None:
+def test_a_repeat_of_a_keys_latest_change_is_left_out(form: Form) -> None:
     log = form.open()
     log.create_topic("orders", TopicSettings(dedup_window_seconds=60))
 

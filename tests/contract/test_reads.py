@@ -21,14 +21,14 @@ from duolog.log.model import (
     Start,
     TopicSettings,
 )
-from tests.contract.conftest import EmbeddedForm
+from tests.contract.conftest import Form
 from tests.support.records import STREAM, part_of
 
 FEW = [b"%03d" % n for n in range(100)]
 
 
 @pytest.fixture
-def filled(form: EmbeddedForm) -> LogAccess:
+def filled(form: Form) -> LogAccess:
     """100 records of three bytes in small batches, 1 s apart."""
     log = form.open()
     topic = log.create_topic("orders")
@@ -123,7 +123,7 @@ def test_where_a_read_starts(filled: LogAccess, start: Start, offset: int) -> No
     assert filled.resolve("orders", 0, start) == offset
 
 
-def test_a_seek_by_time_skips_no_earlier_match(form: EmbeddedForm) -> None:
+def test_a_seek_by_time_skips_no_earlier_match(form: Form) -> None:
     log = form.open()
     topic = log.create_topic("orders")
     chance = random.Random(11)
@@ -149,7 +149,7 @@ def test_reading_after_retention(filled: LogAccess) -> None:
     assert filled.resolve("orders", 0, AtTimestamp(0)) == 101
 
 
-def test_the_cache_answers_what_was_read_before(form: EmbeddedForm) -> None:
+def test_the_cache_answers_what_was_read_before(form: Form) -> None:
     log = form.open()
     topic = log.create_topic("orders")
     log.append(STREAM, 0, [part_of(topic, {0: FEW})])
@@ -162,6 +162,22 @@ def test_the_cache_answers_what_was_read_before(form: EmbeddedForm) -> None:
     for _ in range(3):
         assert log.fetch("orders", 0, 50).count == 50
     assert log.stats().cache_hits == 0
+
+
+def test_what_is_gone_is_not_given_although_a_part_of_it_was_read(log: LogAccess) -> None:
+    def filled(content: list[bytes], epoch: int) -> None:
+        topic = log.create_topic("orders")
+        log.append(STREAM, epoch, [part_of(topic, {0: content})])
+        assert [r.value for r in log.fetch("orders", 0, 0, max_records=10)] == content[:10]
+
+    filled(FEW, 0)
+    log.clear_topic("orders")
+    with pytest.raises(OffsetOutOfRange) as refusal:
+        log.fetch("orders", 0, 10, max_records=10)
+    assert (refusal.value.offset, refusal.value.earliest, refusal.value.latest) == (10, 100, 100)
+    log.drop_topic("orders")
+    filled(FEW[::-1], 1)  # another topic of this name
+    assert [r.value for r in log.fetch("orders", 0, 10)] == FEW[::-1][10:]
 
 
 def test_an_append_wakes_who_waits_for_it(log: LogAccess) -> None:

@@ -26,7 +26,7 @@ from duolog.log.model import (
     TopicSettings,
 )
 from duolog.log.routing.filter.parse import parse_filter
-from tests.contract.conftest import EmbeddedForm
+from tests.contract.conftest import Form
 
 UPSERTS = frozenset({Op.INSERT, Op.UPDATE})
 
@@ -96,7 +96,7 @@ def test_if_not_exists_gives_the_topic_that_is_there(log: LogAccess) -> None:
         log.create_topic("orders")
 
 
-def test_times_of_creation_and_change(form: EmbeddedForm) -> None:
+def test_times_of_creation_and_change(form: Form) -> None:
     log = form.open()
     topic = log.create_topic("orders")
     assert topic.created_at_ms == topic.updated_at_ms == form.clock.at_ms
@@ -110,7 +110,7 @@ def _route(table: str = "shop.orders", ops: frozenset[Op] = UPSERTS) -> Route:
     return Route(table, ops, parse_filter("amount > 10"), PayloadMode.DIFF, ("region",))
 
 
-def test_everything_survives_a_restart(form: EmbeddedForm) -> None:
+def test_everything_survives_a_restart(form: Form) -> None:
     log = form.open()
     everything = TopicSettings(
         alias="o",
@@ -134,7 +134,7 @@ def test_everything_survives_a_restart(form: EmbeddedForm) -> None:
     assert log.create_topic("third").id > topic.id
 
 
-def test_an_id_is_never_given_out_again(form: EmbeddedForm) -> None:
+def test_an_id_is_never_given_out_again(form: Form) -> None:
     log = form.open()
     dropped = log.create_topic("orders")
     log.drop_topic("orders")
@@ -202,7 +202,7 @@ def test_a_topic_grows_and_never_shrinks(log: LogAccess) -> None:
         log.set_partitions("orders", 3)
 
 
-def test_a_dropped_topic_takes_everything_along(form: EmbeddedForm) -> None:
+def test_a_dropped_topic_takes_everything_along(form: Form) -> None:
     log = form.open()
     log.create_topic("orders")
     log.publish("orders", [Record(b"a"), Record(b"b")])
@@ -223,7 +223,7 @@ def test_dropping_what_is_not_there(log: LogAccess) -> None:
     assert log.drop_topic("orders", if_exists=True).messages_deleted == 0
 
 
-def test_a_cleared_topic_counts_on_and_keeps_positions(form: EmbeddedForm) -> None:
+def test_a_cleared_topic_counts_on_and_keeps_positions(form: Form) -> None:
     log = form.open()
     log.create_topic("orders")
     log.publish("orders", [Record(b"a"), Record(b"b")])

@@ -11,6 +11,7 @@ import pyarrow as pa
 from duolog.log.batch import RECORD_SCHEMA
 from duolog.log.model import Mode, Op, Topic, Writer
 from duolog.log.part import Part, PartBuilder
+from duolog.log.staging import StagingPlace
 
 STREAM = Writer(Mode.STREAM, "query", "orders")
 BATCH = Writer(Mode.BATCH, "job", "orders")
@@ -45,7 +46,7 @@ def part_of(
     topic: Topic,
     by_partition: dict[int, Sequence[bytes | None]],
     *,
-    folder: Path | None = None,
+    folder: StagingPlace | Path | None = None,
     target_bytes: int = 1 << 16,
     **fields: Any,
 ) -> Part:

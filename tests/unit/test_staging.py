@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from duolog.log.model import Mode, Writer
-from duolog.log.staging import ABANDONED_MS, staging_folder, sweep_all
+from duolog.log.staging import ABANDONED_MS, REPEATED_MS, staging_folder, sweep_all
 
 NOW_MS = 1_800_000_000_000
 KNOWN = Writer(Mode.STREAM, "known", "topic:orders")
@@ -26,11 +26,21 @@ def staged(log: Path, writer: Writer, epoch: int, *, age_ms: int) -> Path:
 
 
 def test_what_is_committed_goes_and_what_is_not_stays(tmp_path: Path) -> None:
-    old = staged(tmp_path, KNOWN, 4, age_ms=0)
+    old = staged(tmp_path, KNOWN, 3, age_ms=0)
     next_one = staged(tmp_path, KNOWN, 5, age_ms=100 * ABANDONED_MS)
     assert sweep_all(tmp_path, [(str(KNOWN), 4)], NOW_MS) == 1
     assert not old.exists()
     assert next_one.exists()
+
+
+def test_what_a_repeat_of_the_last_epoch_stages_stays_while_it_may_be_needed(
+    tmp_path: Path,
+) -> None:
+    part = staged(tmp_path, KNOWN, 4, age_ms=REPEATED_MS - 60_000)
+    assert sweep_all(tmp_path, [(str(KNOWN), 4)], NOW_MS) == 0
+    assert part.exists()
+    assert sweep_all(tmp_path, [(str(KNOWN), 4)], NOW_MS + 120_000) == 1
+    assert not part.exists()
 
 
 def test_what_an_unknown_writer_left_goes_only_when_it_is_old(tmp_path: Path) -> None:

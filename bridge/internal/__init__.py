@@ -1,0 +1,13 @@
+"""What only Duolog itself asks of a host: the protocol of `reach/`, spoken from the other side.
+
+An application includes it:
+
+    app.include_router(internal_router(log, secret=log.secret()))
+"""
+
+from __future__ import annotations
+
+from duolog.bridge.internal.router import internal_router
+from duolog.bridge.internal.waits import Waits
+
+__all__ = ["Waits", "internal_router"]

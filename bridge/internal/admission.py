@@ -1,0 +1,54 @@
+"""Who may ask, and for which log. Tokens are compared in constant time and never shown."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+
+from duolog.errors import HostMismatch, HostRefused
+from duolog.reach.protocol import LOG_HEADER, PROTOCOL_HEADER, check_version
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Lets in who brings this machine's secret, or a bearer token that is admitted."""
+
+    log_id: str
+    secret: str | None = field(default=None, repr=False)
+    admits: Callable[[str, str], bool] | None = None
+
+    def check_client(self, request: Request) -> None:
+        """Refuse other versions, and those who mean another log."""
+        check_version(request.headers.get(PROTOCOL_HEADER), "The client")
+        meant = request.headers.get(LOG_HEADER)
+        if meant is not None and meant != self.log_id:
+            raise HostMismatch(
+                f"The log {meant} was asked for; this host has {self.log_id}. It was replaced, or "
+                "the address is another one's now: open the log again."
+            )
+
+    def check_bearer(self, request: Request, call: str) -> None:
+        """Refuse who may not ask for this."""
+        token = bearer_of(request)
+        if self.secret is not None and hmac.compare_digest(token.encode(), self.secret.encode()):
+            return
+        if self.admits is not None and self.admits(token, call):
+            return
+        raise HostRefused(
+            f"The host needs a token for '{call}', and none came. Give one that its token file has."
+            if not token
+            else f"The host does not take this token for '{call}'. Check that it is whole, that "
+            "the host's token file has it, and what its role may do."
+        )
+
+
+def bearer_of(request: Request) -> str:
+    """The bearer token that came; empty when there is none, or more than one."""
+    brought = request.headers.getlist("authorization")
+    if len(brought) != 1:
+        return ""
+    scheme, _, token = brought[0].partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""

@@ -1,0 +1,240 @@
+"""The routes under /v1/internal. Each is small: admit, decode, let the log do it, encode.
+
+The log's own calls block, so they run in a bounded number of threads; a call that takes longer
+shows signs of life, so that a client can tell a busy host from a dead one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import anyio.to_thread
+from anyio import CapacityLimiter
+from fastapi import APIRouter
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+
+from duolog.bridge.internal.admission import Admission
+from duolog.bridge.internal.bodies import (
+    OUR_HEADERS,
+    BodyRoom,
+    json_answer,
+    json_body,
+    json_text,
+    parsed_object,
+    refusal,
+)
+from duolog.bridge.internal.dispatch import Dispatch
+from duolog.bridge.internal.parts import StagedUploads
+from duolog.bridge.internal.waits import Waits
+from duolog.errors import DuologError, HostFailed, HostRefused, InvalidRequest
+from duolog.log.owner import host_hint
+from duolog.reach.calls import CALLS
+from duolog.reach.failures import failure_of
+from duolog.reach.protocol import PREFIX, VERSION, proof_of
+
+if TYPE_CHECKING:
+    from duolog.log.embedded import EmbeddedLog
+
+T = TypeVar("T")
+Handler = Callable[[Request], Awaitable[Response]]
+
+MAX_BODY_BYTES: Final = 64 << 20
+MAX_BODIES_BYTES: Final = 512 << 20
+MAX_PART_BYTES: Final = 4 << 30
+_THREADS: Final = 16
+_LONG_THREADS: Final = 8  # appends and the like: apart, so that they never keep reads waiting
+_LONGEST_WAIT_SECONDS: Final = 60.0
+_BEAT_SECONDS: Final = 1.0
+
+_LOG: Final = logging.getLogger("duolog.bridge")
+
+
+def internal_router(
+    log: EmbeddedLog,
+    *,
+    secret: str | None = None,
+    admits: Callable[[str, str], bool] | None = None,
+    waits: Waits | None = None,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    max_bodies_bytes: int = MAX_BODIES_BYTES,
+    max_part_bytes: int = MAX_PART_BYTES,
+) -> APIRouter:
+    """`secret` is that of the log's folder; who brings it may do everything.
+
+    `admits` judges all other bearer tokens ("": none) for a call: one of `reach.calls.CALLS`, or
+    hello, fetch, wait, parts.
+    """
+    routes = _Routes(
+        log,
+        Admission(log.log_id, secret, admits),
+        waits or Waits(log),
+        BodyRoom(max_body_bytes, max_bodies_bytes),
+    )
+    routes.uploads = StagedUploads(log, routes.in_thread, max_part_bytes)
+    routes.dispatch = Dispatch(log, routes.uploads)
+    router = APIRouter()
+    for path, method, handler in routes.table():
+        router.add_route(
+            f"{PREFIX}{path}", routes.guarded(handler), methods=[method], include_in_schema=False
+        )
+    return router
+
+
+class _Routes:
+    uploads: StagedUploads
+    dispatch: Dispatch
+
+    def __init__(
+        self, log: EmbeddedLog, admission: Admission, waits: Waits, bodies: BodyRoom
+    ) -> None:
+        self._log = log
+        self._admission = admission
+        self._waits = waits
+        self._bodies = bodies
+        self._limit = CapacityLimiter(_THREADS)
+        self._long_limit = CapacityLimiter(_LONG_THREADS)
+        self._under_way: set[asyncio.Task[Any]] = set()
+
+    def table(self) -> tuple[tuple[str, str, Handler], ...]:
+        return (
+            ("/hello", "GET", self._hello),
+            ("/call/{method}", "POST", self._call),
+            ("/fetch", "GET", self._fetch),
+            ("/wait", "POST", self._wait),
+            ("/parts/{name:path}", "PUT", self._receive),
+            ("/parts/{name:path}", "GET", self._give),
+            ("/parts/{name:path}", "DELETE", self._remove),
+        )
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        return await anyio.to_thread.run_sync(work, limiter=self._limit)
+
+    def guarded(self, handler: Handler) -> Handler:
+        """A handler behind admission, with errors as answers."""
+
+        async def handle(request: Request) -> Response:
+            try:
+                self._admission.check_client(request)
+                if handler != self._hello:
+                    self._admission.check_bearer(request, _call_of(request))
+                return await handler(request)
+            except DuologError as error:
+                return refusal(error)
+            except ClientDisconnect:
+                return Response(status_code=400)  # nobody reads it
+            except Exception:  # noqa: BLE001 - whatever it is, the client is told in our words
+                _LOG.exception("failed path=%s", request.url.path)
+                return refusal(_failed())
+
+        return handle
+
+    async def _hello(self, request: Request) -> Response:
+        """Which log this is. Before the client says who it is, the host shows that it is one."""
+        nonce = request.query_params.get("nonce")
+        said: dict[str, Any] = {"log_id": self._log.log_id, "protocol": VERSION}
+        if nonce is None:
+            self._admission.check_bearer(request, "hello")
+            return json_answer({"result": said})
+        hint = await self.in_thread(partial(host_hint, self._log.folder))
+        if self._admission.secret is None or hint is None:
+            raise HostRefused("The host has no secret on this machine. Give its url and a token.")
+        said["proof"] = proof_of(self._admission.secret, nonce, self._log.log_id, hint.address)
+        return json_answer({"result": said})
+
+    async def _call(self, request: Request) -> Response:
+        name = request.path_params["method"]
+        call = CALLS.get(name)
+        if call is None:
+            raise InvalidRequest(
+                f"The host has no call '{name}'. Use the same Duolog on both sides."
+            )
+        taken = self._bodies.take(request)
+        try:
+            work = partial(self.dispatch.run, call, await json_body(request))
+            if not call.is_long:
+                return json_answer({"result": await self.in_thread(work)})
+            task: asyncio.Task[Any] = asyncio.ensure_future(
+                anyio.to_thread.run_sync(work, limiter=self._long_limit)
+            )
+            self._under_way.add(task)  # a task that nobody holds may be collected
+            task.add_done_callback(self._under_way.discard)
+            late, taken = taken, 0
+            task.add_done_callback(lambda _: self._bodies.give_back(late))
+        finally:
+            self._bodies.give_back(taken)
+        await asyncio.wait({task}, timeout=_BEAT_SECONDS)
+        if task.done():
+            return json_answer({"result": task.result()})
+        return StreamingResponse(_beating(task), 200, OUR_HEADERS, "application/json")
+
+    async def _fetch(self, request: Request) -> Response:
+        arguments = parsed_object(request.query_params.get("arguments", ""))
+        content = await self.in_thread(partial(self.dispatch.fetch, arguments))
+        return Response(content, 200, OUR_HEADERS, "application/octet-stream")
+
+    async def _wait(self, request: Request) -> Response:
+        taken = self._bodies.take(request)
+        try:
+            wanted = await json_body(request)
+        finally:
+            self._bodies.give_back(taken)
+        try:
+            positions = {(ref, number): int(at) for ref, number, at in wanted["positions"]}
+            seconds = min(float(wanted["seconds"]), _LONGEST_WAIT_SECONDS)
+        except (KeyError, TypeError, ValueError):
+            raise InvalidRequest("A wait names positions and seconds.") from None
+        waiting = asyncio.ensure_future(self._waits.wait(positions, seconds))
+        leaving = asyncio.ensure_future(_gone(request))
+        try:
+            await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            return json_answer({"result": waiting.done() and waiting.result()})
+        finally:
+            waiting.cancel()
+            leaving.cancel()
+
+    async def _receive(self, request: Request) -> Response:
+        await self.uploads.receive(request, request.path_params["name"])
+        return json_answer({"result": None})
+
+    async def _give(self, request: Request) -> Response:
+        path = await self.in_thread(partial(self.uploads.file, request.path_params["name"]))
+        return FileResponse(path, 200, OUR_HEADERS, "application/octet-stream")
+
+    async def _remove(self, request: Request) -> Response:
+        await self.in_thread(partial(self.uploads.remove, request.path_params["name"]))
+        return json_answer({"result": None})
+
+
+def _call_of(request: Request) -> str:
+    """What is asked for, as `admits` has it."""
+    named: str | None = request.path_params.get("method")
+    return named or request.url.path.partition(f"{PREFIX}/")[2].partition("/")[0]
+
+
+async def _beating(task: asyncio.Task[Any]) -> AsyncIterator[bytes]:
+    """Spaces while it takes, which JSON passes over; then the answer, also when it is an error."""
+    while not task.done():
+        yield b" "
+        await asyncio.wait({task}, timeout=_BEAT_SECONDS)
+    try:
+        yield json_text({"result": task.result()})
+    except DuologError as error:
+        yield json_text(failure_of(error))
+    except Exception:  # noqa: BLE001 - the same here
+        _LOG.exception("a long call failed")
+        yield json_text(failure_of(_failed()))
+
+
+async def _gone(request: Request) -> None:
+    """Returns when the client has hung up."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _failed() -> HostFailed:
+    return HostFailed("The host failed in a way that it has no name for; its log says more.")

@@ -1,0 +1,76 @@
+"""What one read takes of a partition's batches: exact limits, wherever the batches come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from duolog.errors import InvalidRequest, OffsetOutOfRange
+from duolog.log.fetched import FetchedBatch
+
+BatchAt = Callable[[int], tuple[int, Any, int]]
+"""The batch that holds an offset: its base offset, its records, and their bytes."""
+
+Keep = Callable[[int, Any, bool], None]
+"""Told of each batch that was used: its base offset, its records, and whether all were taken."""
+
+
+def take(
+    batch_at: BatchAt, keep: Keep, offset: int, end: int, max_records: int, max_bytes: int
+) -> list[FetchedBatch]:
+    """Records from an offset up to `end`; at least one if there is one, however large it is."""
+    taken: list[FetchedBatch] = []
+    at = offset
+    while at < end and max_records > 0 and max_bytes > 0:
+        base, whole, size = batch_at(at)
+        records = whole
+        most = min(max_records, end - at)
+        if at > base or whole.num_rows > most or size > max_bytes:
+            records, size = _within(whole.slice(at - base, most), max_bytes, at_least_one=not taken)
+        keep(base, whole, records is whole)
+        if not records.num_rows:
+            break
+        taken.append(FetchedBatch(at, records))
+        at += records.num_rows
+        max_records -= records.num_rows
+        max_bytes -= size
+    return taken
+
+
+def check_limits(max_records: int, max_bytes: int) -> None:
+    """Refuse limits that are no whole numbers from 1."""
+    for name, limit in (("max_records", max_records), ("max_bytes", max_bytes)):
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise InvalidRequest(f"{name} must be a whole number from 1; got {limit!r}.")
+
+
+def check_in_range(topic: str, partition: int, offset: int, start: int, next_offset: int) -> None:
+    """Refuse an offset that cannot be read from."""
+    if isinstance(offset, bool) or not isinstance(offset, int):
+        raise InvalidRequest(f"An offset must be a whole number; got {offset!r}.")
+    if not start <= offset <= next_offset:
+        raise OffsetOutOfRange(
+            topic=topic, partition=partition, offset=offset, earliest=start, latest=next_offset
+        )
+
+
+def _within(records: Any, max_bytes: int, *, at_least_one: bool) -> tuple[Any, int]:
+    """The first records whose keys and values are within the limit, and their bytes."""
+    if records.nbytes <= max_bytes:
+        return records, int(records.nbytes)
+    ends = _ends(records.column("key")) + _ends(records.column("value"))
+    total = ends[1:] - ends[0]
+    fitting = int(np.searchsorted(total, max_bytes, side="right"))
+    if at_least_one:
+        fitting = max(1, fitting)
+    fitting = min(fitting, records.num_rows)
+    return records.slice(0, fitting), int(total[fitting - 1]) if fitting else 0
+
+
+def _ends(column: Any) -> Any:
+    """Where each value of a binary column begins, and where the last one ends."""
+    return np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset).astype(
+        np.int64
+    )

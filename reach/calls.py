@@ -1,0 +1,130 @@
+"""What a host can be asked to do with its log: one table for both sides of the wire.
+
+Reads, and what a second time changes nothing, may be sent again when an answer was lost. What may
+not is left for the caller to look at: OutcomeUnknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from duolog.log.model import (
+    Appended,
+    GroupPosition,
+    LogStats,
+    Op,
+    PartitionOffsets,
+    Placed,
+    Record,
+    Retention,
+    RetentionRun,
+    Route,
+    Side,
+    Start,
+    Swept,
+    Topic,
+    TopicSettings,
+    Writer,
+)
+
+Arguments = Mapping[str, Any]
+Answered = TypeVar("Answered")
+
+
+def _always(_: Arguments) -> bool:
+    return True
+
+
+def _never(_: Arguments) -> bool:
+    return False
+
+
+def _with_sequence(arguments: Arguments) -> bool:
+    return arguments.get("writer") is not None and arguments.get("sequence") is not None
+
+
+@dataclass(frozen=True)  # a generic one with slots cannot be frozen
+class Call(Generic[Answered]):
+    """One member of `LogAccess`: the types of its arguments and of its answer.
+
+    `may_repeat` says whether it may be sent again. A long one shows signs of life meanwhile.
+    """
+
+    name: str
+    answer: Any  # the type Answered, for those who decode
+    parameters: Mapping[str, Any]
+    may_repeat: Callable[[Arguments], bool] = _always
+    is_long: bool = False
+
+
+_TOPIC: Final = {"reference": Any}
+_SEQUENCED: Final = {"writer": Any, "sequence": Any}
+_GROUP: Final = {"group": Any, "reference": Any, "partition": Any}
+_EPOCH: Final = {"writer": Writer, "epoch": Any, "parts": Any}
+_ROWS: Final = {"table": Any, "op": Op, "rows": bytes, "key_columns": Any, "ts_ms": Any}
+
+MAX_RECORD_BYTES = Call[int]("max_record_bytes", Any, {})
+STATS = Call[LogStats]("stats", LogStats, {})
+
+GET_TOPIC = Call[Topic]("topic", Topic, _TOPIC)
+TOPICS = Call[tuple[Topic, ...]]("topics", tuple[Topic, ...], {})
+CREATE_TOPIC = Call[Topic](
+    "create_topic",
+    Topic,
+    {"name": Any, "settings": TopicSettings, "if_not_exists": Any},
+    lambda arguments: bool(arguments["if_not_exists"]),
+)
+ADD_ROUTE = Call[Topic]("add_route", Topic, {**_TOPIC, "route": Route}, _never)
+DROP_ROUTE = Call[Topic](
+    "drop_route", Topic, {**_TOPIC, "table": Any, "ops": frozenset[Op] | None}, _never
+)
+SET_RETENTION = Call[Topic]("set_retention", Topic, {**_TOPIC, "retention": Retention})
+SET_PARTITIONS = Call[Topic]("set_partitions", Topic, {**_TOPIC, "partitions": Any})
+CLEAR_TOPIC = Call[Swept]("clear_topic", Swept, _TOPIC, _never, is_long=True)
+DROP_TOPIC = Call[Swept]("drop_topic", Swept, {**_TOPIC, "if_exists": Any}, _never, is_long=True)
+
+APPEND = Call[Appended](
+    "append",
+    Appended,
+    {**_EPOCH, "begin_anywhere": Any, "at_ms": Any, "note": Any},
+    is_long=True,
+)
+LAST_EPOCH = Call[Appended | None]("last_epoch", Appended | None, {"writer": Writer})
+FORGET_WRITER = Call[bool]("forget_writer", Any, {"writer": Writer}, is_long=True)
+PUBLISH = Call[tuple[Placed, ...]](
+    "publish",
+    tuple[Placed, ...],
+    {**_TOPIC, "records": tuple[Record, ...], **_SEQUENCED},
+    _with_sequence,
+)
+PUBLISH_ROWS = Call[tuple[Placed, ...]](
+    "publish_rows", tuple[Placed, ...], {**_ROWS, **_SEQUENCED}, _with_sequence
+)
+LAST_SEQUENCE = Call[int | None]("last_sequence", Any, {"writer": Any})
+
+OFFSETS = Call[tuple[PartitionOffsets, ...]]("offsets", tuple[PartitionOffsets, ...], _TOPIC)
+RESOLVE = Call[int]("resolve", Any, {**_TOPIC, "partition": Any, "start": Start})
+
+GROUP_POSITION = Call[GroupPosition | None]("group_position", GroupPosition | None, _GROUP)
+GROUP_POSITIONS = Call[tuple[GroupPosition, ...]](
+    "group_positions", tuple[GroupPosition, ...], {"group": Any, "reference": Any}
+)
+ACK = Call[GroupPosition]("ack", GroupPosition, {**_GROUP, "upto_offset": Any, "side": Side})
+SEEK = Call[GroupPosition](
+    "seek",
+    GroupPosition,
+    {**_GROUP, "position": Any, "expected_version": Any, "side": Side},
+    _never,
+)
+DELETE_GROUP = Call[int]("delete_group", Any, {"group": Any, "reference": Any}, _never)
+
+ENFORCE_RETENTION = Call[RetentionRun](
+    "enforce_retention", RetentionRun, _TOPIC, _never, is_long=True
+)
+
+CALLS: Final[Mapping[str, Call[Any]]] = {
+    call.name: call for call in list(globals().values()) if isinstance(call, Call)
+}
+"""All of them by name."""

@@ -1,0 +1,127 @@
+"""Statements on every form of a log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from duolog.errors import AckBeyondHead, NameTaken, UnknownRoute, UnknownTopic
+from duolog.log.access import LogAccess
+from duolog.log.model import Op, Record, Retention
+from duolog.sql import execute, parse, run
+
+
+def rows(log: LogAccess, sql: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = run(log, sql).table().to_pylist()
+    return found
+
+
+def test_a_topics_life(log: LogAccess) -> None:
+    made = rows(log, "CREATE TOPIC t ALIAS 'a' PARTITIONS 2 WITH (retention_seconds=60)")
+    assert [(row["topic"], row["alias"], row["partitions"]) for row in made] == [("t", "a", 2)]
+    assert rows(log, "CREATE TOPIC IF NOT EXISTS t") == made
+    with pytest.raises(NameTaken):
+        run(log, "CREATE TOPIC t")
+    run(log, "ALTER TOPIC a SET RETENTION WITH (retention_max_bytes=1000)")
+    assert log.topic("t").retention == Retention(60, 1000)
+    run(log, "ALTER TOPIC t SET RETENTION WITH (retention_seconds=NULL)")
+    assert log.topic("t").retention == Retention(None, 1000)
+    run(log, "ALTER TOPIC t CLEAR RETENTION")
+    assert log.topic("t").retention == Retention()
+    assert rows(log, "ALTER TOPIC t SET PARTITIONS 3")[0]["partitions"] == 3
+    log.publish("t", [Record(b"1", partition=0), Record(b"2", partition=1)])
+    assert rows(log, "CLEAR TOPIC t")[0]["messages_deleted"] == 2
+    assert rows(log, "DROP TOPIC t")[0]["topic"] == "t"
+    assert rows(log, "DROP TOPIC IF EXISTS t") == []
+    with pytest.raises(UnknownTopic):
+        run(log, "DROP TOPIC t")
+
+
+def test_sources_come_and_go(log: LogAccess) -> None:
+    log.create_topic("t")
+    run(log, "ALTER TOPIC t ADD SOURCE shop.o ON INSERT, DELETE WHERE qty > 1 PARTITION BY qty")
+    (route,) = log.topic("t").routes
+    assert (route.table, route.ops) == ("shop.o", frozenset({Op.INSERT, Op.DELETE}))
+    assert route.filter is not None
+    assert (route.filter.text, route.partition_by) == ("qty > 1", ("qty",))
+    log.publish_rows("shop.o", Op.INSERT, [{"id": 1, "qty": 1}, {"id": 2, "qty": 2}], ["id"])
+    assert rows(log, "SELECT id, qty, op FROM t") == [{"id": 2, "qty": 2, "op": "insert"}]
+    assert rows(log, "SELECT source, ops, condition, payload FROM system.sources") == [
+        {"source": "shop.o", "ops": ["insert", "delete"], "condition": "qty > 1", "payload": "full"}
+    ]
+    run(log, "ALTER TOPIC t DROP SOURCE shop.o ON DELETE")
+    assert log.topic("t").routes[0].ops == {Op.INSERT}
+    run(log, "ALTER TOPIC t DROP SOURCE shop.o")
+    assert log.topic("t").routes == ()
+    with pytest.raises(UnknownRoute):
+        run(log, "ALTER TOPIC t DROP SOURCE shop.o")
+
+
+def publish(log: LogAccess, by_partition: dict[int, int]) -> None:
+    log.create_topic("t")
+    log.set_partitions("t", len(by_partition) or 1)
+    for partition, count in by_partition.items():
+        log.publish(
+            "t",
+            [
+                Record(b'{"n":%d}' % number, key=b"k", partition=partition, ts_ms=1000 * number)
+                for number in range(count)
+            ],
+        )
+
+
+def places(found: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    return [(row["partition"], row["offset"]) for row in found]
+
+
+def test_consuming_goes_on_where_the_group_is(log: LogAccess) -> None:
+    publish(log, {0: 3, 1: 1})
+    assert places(rows(log, "CONSUME FROM t LIMIT 2")) == [(0, 0), (1, 0)]  # each has its share
+    first = rows(log, "CONSUME FROM t GROUP 'g' LIMIT 3 AUTO ACK")
+    assert sorted(places(first)) == [(0, 0), (0, 1), (1, 0)]
+    assert first[0]["value"] == '{"n":0}'
+    assert places(rows(log, "CONSUME FROM t GROUP 'g'")) == [(0, 2)]
+    assert places(rows(log, "CONSUME FROM t GROUP 'g' AUTO ACK")) == [(0, 2)]
+    assert rows(log, "CONSUME FROM t GROUP 'g' AUTO ACK") == []
+    assert len(rows(log, "CONSUME FROM t GROUP 'other'")) == 4
+    assert places(rows(log, "CONSUME FROM t PARTITION 0 FROM 1")) == [(0, 1), (0, 2)]
+    assert rows(log, "CONSUME FROM t FROM LATEST") == []
+    assert places(rows(log, "CONSUME FROM t PARTITION 0 FROM TIMESTAMP 1500")) == [(0, 2)]
+
+
+def test_acknowledging_and_resetting(log: LogAccess) -> None:
+    publish(log, {0: 3, 1: 1})
+    assert rows(log, "ACK t GROUP 'g' PARTITION 0 UPTO OFFSET 1") == [
+        {"group_id": "g", "topic": "t", "partition": 0, "acknowledged_offset": 1, "position": 2}
+    ]
+    assert rows(log, "ACK t GROUP 'g' PARTITION 0 UPTO OFFSET 0")[0]["position"] == 2
+    with pytest.raises(AckBeyondHead):
+        run(log, "ACK t GROUP 'g' PARTITION 0 UPTO OFFSET 3")
+    moved = rows(log, "RESET CONSUMER GROUP 'g' ON t TO LATEST")
+    assert [(row["partition"], row["was"], row["position"]) for row in moved] == [
+        (0, 2, 3),
+        (1, None, 1),
+    ]
+    run(log, "RESET CONSUMER GROUP 'g' ON t PARTITION 0 TO 1")
+    found = rows(log, 'SELECT "partition", position, lag FROM system.topic_offsets ORDER BY 1')
+    assert found == [
+        {"partition": 0, "position": 1, "lag": 2},
+        {"partition": 1, "position": 1, "lag": 0},
+    ]
+
+
+def test_a_topic_is_a_table(log: LogAccess) -> None:
+    publish(log, {0: 300, 1: 300})
+    assert rows(log, "SELECT count(*) AS n, sum(n) AS s FROM t WHERE offset >= 298") == [
+        {"n": 4, "s": 2 * (298 + 299)}
+    ]
+    assert places(
+        rows(log, "SELECT * FROM t WHERE partition = 1 AND ts > '1970-01-01 00:04:58.5'")
+    ) == [(1, 299)]
+
+
+def test_statements_one_after_the_other(log: LogAccess) -> None:
+    text = "CREATE TOPIC t; ALTER TOPIC t SET PARTITIONS 2; SELECT topic FROM system.topics"
+    results = [execute(log, each, text) for each in parse(text)]
+    assert results[-1].table().to_pylist() == [{"topic": "t"}]

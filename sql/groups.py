@@ -1,0 +1,160 @@
+"""Does what reads for groups and moves them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from duolog.errors import Undecodable
+from duolog.sql.result import SqlResult
+from duolog.sql.select.record_columns import Page, RecordColumns
+
+if TYPE_CHECKING:
+    from duolog.avro.reading import ValueReader
+    from duolog.log.access import LogAccess
+    from duolog.log.fetched import Fetched
+    from duolog.log.model import Topic
+    from duolog.sql.statements import Ack, Consume, ResetGroup
+
+MAX_BYTES = 64 << 20
+"""CONSUME answers fewer records than its LIMIT, if these have more."""
+
+_ACKNOWLEDGED = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("acknowledged_offset", pa.int64()),
+        ("position", pa.int64()),
+    ]
+)
+_MOVED = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("was", pa.int64()),
+        ("position", pa.int64()),
+    ]
+)
+
+
+def consume(log: LogAccess, statement: Consume, reader: ValueReader | None) -> SqlResult:
+    """Records from where the group is, or from the start that was named; does not wait.
+
+    All partitions in turns, or the one that was named. AUTO ACK acknowledges what is answered.
+    """
+    topic = log.topic(statement.topic)
+    pages = _read(log, topic, statement)
+    columns = RecordColumns(topic, reader)
+    tables = [_shown(columns, topic, page) for page in pages]
+    result = SqlResult.of(_together(tables, columns))
+    if statement.auto_ack and statement.group is not None:
+        last = {page.partition: page.next_offset - 1 for page in pages}
+        for partition, offset in last.items():
+            log.ack(statement.group, topic.id, offset, partition)
+    return result
+
+
+def _read(log: LogAccess, topic: Topic, statement: Consume) -> list[Fetched]:
+    numbers = range(topic.partitions) if statement.partition is None else (statement.partition,)
+    positions = {partition: _begin(log, topic, statement, partition) for partition in numbers}
+    pages: list[Fetched] = []
+    left, bytes_left = statement.limit, MAX_BYTES
+    while positions and left > 0 and bytes_left > 0:
+        share = max(1, left // len(positions))
+        for partition in list(positions):
+            if left <= 0 or bytes_left <= 0:
+                break
+            page = log.fetch(
+                topic.id,
+                partition,
+                positions[partition],
+                max_records=min(share, left),
+                max_bytes=bytes_left,
+            )
+            if not page.count:
+                del positions[partition]
+                continue
+            positions[partition] = page.next_offset
+            pages.append(page)
+            left -= page.count
+            bytes_left -= sum(int(batch.records.nbytes) for batch in page.batches)
+    return pages
+
+
+def _begin(log: LogAccess, topic: Topic, statement: Consume, partition: int) -> int:
+    if statement.group is not None:
+        known = log.group_position(statement.group, topic.id, partition)
+        if known is not None:  # what retention has removed meanwhile is not there to be read
+            return max(known.position, log.offsets(topic.id)[partition].start)
+    return log.resolve(topic.id, partition, statement.start)
+
+
+def _shown(columns: RecordColumns, topic: Topic, fetched: Fetched) -> pa.Table:
+    records = fetched.table().combine_chunks()
+    first = fetched.batches[0].base_offset
+    page = Page(topic.name, fetched.partition, first, records)
+    shown = {}
+    for field in columns.fields:
+        try:
+            shown[field.name] = columns.column(page, field.name)
+        except Undecodable:  # a consumer has to get past it: as bytes, then
+            shown[field.name] = records.column(field.name)
+    return pa.table(shown)
+
+
+def _together(tables: list[pa.Table], columns: RecordColumns) -> pa.Table:
+    """One table. Where a column is text in some and bytes in others, it is bytes."""
+    if not tables:
+        return pa.schema(columns.fields).empty_table()
+    schema = pa.schema(columns.fields)
+    for name in ("key", "value"):
+        if any(pa.types.is_binary(table.schema.field(name).type) for table in tables):
+            at = schema.get_field_index(name)
+            schema = schema.set(at, pa.field(name, pa.binary()))
+    return pa.concat_tables([table.cast(schema) for table in tables])
+
+
+def ack(log: LogAccess, statement: Ack) -> SqlResult:
+    """Where the group is then."""
+    position = log.ack(statement.group, statement.topic, statement.upto_offset, statement.partition)
+    return SqlResult.of_rows(
+        _ACKNOWLEDGED,
+        [
+            {
+                "group_id": position.group,
+                "topic": position.topic,
+                "partition": position.partition,
+                "acknowledged_offset": position.upto_offset,
+                "position": position.position,
+            }
+        ],
+    )
+
+
+def reset(log: LogAccess, statement: ResetGroup) -> SqlResult:
+    """Where the group was and is, in each partition; all are looked up before one is moved."""
+    topic = log.topic(statement.topic)
+    numbers = range(topic.partitions) if statement.partition is None else (statement.partition,)
+    moves = []
+    for partition in numbers:
+        known = log.group_position(statement.group, topic.id, partition)
+        moves.append((partition, known, log.resolve(topic.id, partition, statement.to)))
+    for partition, known, offset in moves:
+        version = 0 if known is None else known.version
+        log.seek(statement.group, topic.id, partition, offset, expected_version=version)
+    return SqlResult.of_rows(
+        _MOVED,
+        [
+            {
+                "group_id": statement.group,
+                "topic": topic.name,
+                "partition": partition,
+                "was": None if known is None else known.position,
+                "position": offset,
+            }
+            for partition, known, offset in moves
+        ],
+    )

@@ -1,0 +1,198 @@
+"""What SELECT shows of the log itself: topics, their sources and partitions, groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from duolog.errors import OffsetOutOfRange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from duolog.clock import Clock
+    from duolog.log.access import LogAccess
+    from duolog.log.model import GroupPosition, PartitionOffsets, Topic
+
+_MOMENT = pa.timestamp("ms", "UTC")
+
+TOPICS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("id", pa.int64()),
+        ("alias", pa.string()),
+        ("partitions", pa.int32()),
+        ("records", pa.int64()),
+        ("bytes", pa.int64()),
+        ("sources", pa.int32()),  # how many: system.sources has them
+        ("retention_seconds", pa.float64()),
+        ("retention_max_bytes", pa.int64()),
+        ("dedup_window_seconds", pa.float64()),
+        ("key_format", pa.string()),
+        ("value_format", pa.string()),
+        ("envelope", pa.string()),
+        ("kafka_topic", pa.string()),
+        ("created_at", _MOMENT),
+        ("updated_at", _MOMENT),
+    ]
+)
+SOURCES = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("source", pa.string()),
+        ("ops", pa.list_(pa.string())),
+        ("condition", pa.string()),
+        ("partition_by", pa.list_(pa.string())),
+        ("payload", pa.string()),
+    ]
+)
+PARTITIONS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("start_offset", pa.int64()),
+        ("next_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("records", pa.int64()),
+        ("bytes", pa.int64()),
+        ("last_ts", _MOMENT),
+    ]
+)
+TOPIC_OFFSETS = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("position", pa.int64()),
+        ("upto_offset", pa.int64()),
+        ("start_offset", pa.int64()),
+        ("next_offset", pa.int64()),
+        ("lag", pa.int64()),
+        ("lag_seconds", pa.float64()),  # how long the first record has waited that is not read
+        ("changed_at", _MOMENT),
+        ("changed_by", pa.string()),
+    ]
+)
+
+
+def system_table(name: str, log: LogAccess, clock: Clock) -> pa.Table | None:
+    """A system table as it is now; None if there is no such table."""
+    if name not in SYSTEM_TABLES:
+        return None
+    schema, rows = SYSTEM_TABLES[name]
+    return pa.Table.from_pylist(list(rows(log, clock)), schema=schema)
+
+
+def topic_row(log: LogAccess, topic: Topic) -> dict[str, Any]:
+    """A topic's row in system.topics."""
+    settings, heads = topic.settings, log.offsets(topic.id)
+    return {
+        "topic": topic.name,
+        "id": topic.id,
+        "alias": topic.alias,
+        "partitions": topic.partitions,
+        "records": sum(head.next_offset - head.start for head in heads),
+        "bytes": sum(head.bytes for head in heads),
+        "sources": len(topic.routes),
+        "retention_seconds": settings.retention.seconds,
+        "retention_max_bytes": settings.retention.max_bytes,
+        "dedup_window_seconds": settings.dedup_window_seconds,
+        "key_format": settings.key_format.value,
+        "value_format": settings.value_format.value,
+        "envelope": settings.envelope.value,
+        "kafka_topic": settings.kafka_topic,
+        "created_at": topic.created_at_ms,
+        "updated_at": topic.updated_at_ms,
+    }
+
+
+def _topics(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
+    for topic in log.topics():
+        yield topic_row(log, topic)
+
+
+def _sources(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
+    for topic in log.topics():
+        for route in topic.routes:
+            yield {
+                "topic": topic.name,
+                "source": route.table,
+                "ops": [op.word for op in sorted(route.ops)],
+                "condition": None if route.filter is None else route.filter.text,
+                "partition_by": list(route.partition_by),
+                "payload": route.payload.word,
+            }
+
+
+def _partitions(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
+    for topic in log.topics():
+        for head in log.offsets(topic.id):
+            yield {
+                "topic": topic.name,
+                "partition": head.partition,
+                "start_offset": head.start,
+                "next_offset": head.next_offset,
+                "last_offset": head.last_offset,
+                "records": head.next_offset - head.start,
+                "bytes": head.bytes,
+                "last_ts": head.last_ts_ms if head.last_offset is not None else None,
+            }
+
+
+def _topic_offsets(log: LogAccess, clock: Clock) -> Iterator[dict[str, Any]]:
+    """Each group in all partitions of each topic in which it has a position."""
+    known = {(each.group, each.topic, each.partition): each for each in log.group_positions()}
+    heads: dict[str, tuple[PartitionOffsets, ...]] = {}
+    for group, topic in dict.fromkeys((group, topic) for group, topic, _ in known):
+        if topic not in heads:
+            heads[topic] = log.offsets(topic)
+        for head in heads[topic]:
+            position = known.get((group, topic, head.partition))
+            yield _progress(log, clock, group, head, position)
+
+
+def _progress(
+    log: LogAccess,
+    clock: Clock,
+    group: str,
+    head: PartitionOffsets,
+    position: GroupPosition | None,
+) -> dict[str, Any]:
+    reads_on = max(head.start, 0 if position is None else position.position)
+    lag = max(0, head.next_offset - reads_on)
+    return {
+        "group_id": group,
+        "topic": head.topic,
+        "partition": head.partition,
+        "position": None if position is None else position.position,
+        "upto_offset": None if position is None else position.upto_offset,
+        "start_offset": head.start,
+        "next_offset": head.next_offset,
+        "lag": lag,
+        "lag_seconds": _waiting_seconds(log, clock, head, reads_on) if lag else 0.0,
+        "changed_at": None if position is None else position.changed_at_ms,
+        "changed_by": None if position is None else position.changed_by.value,
+    }
+
+
+def _waiting_seconds(
+    log: LogAccess, clock: Clock, head: PartitionOffsets, offset: int
+) -> float | None:
+    try:
+        first = log.fetch(head.topic, head.partition, offset, max_records=1)
+    except OffsetOutOfRange:  # retention was quicker
+        return None
+    for record in first:
+        return max(0.0, (clock.now_ms() - record.ts_ms) / 1000)
+    return None
+
+
+SYSTEM_TABLES: dict[
+    str, tuple[pa.Schema, Callable[[LogAccess, Clock], Iterator[dict[str, Any]]]]
+] = {
+    "topics": (TOPICS, _topics),
+    "sources": (SOURCES, _sources),
+    "partitions": (PARTITIONS, _partitions),
+    "topic_offsets": (TOPIC_OFFSETS, _topic_offsets),
+}

@@ -1,0 +1,146 @@
+"""A statement as SQL again. It parses back to the same statement."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from duolog.log.model import AtOffset, AtTimestamp, Earliest, Latest, PayloadMode, TopicSettings
+from duolog.sql.options import TOPIC_OPTIONS, Value
+from duolog.sql.statements import (
+    DEFAULT_LIMIT,
+    UNCHANGED,
+    Ack,
+    AddSource,
+    ClearRetention,
+    ClearTopic,
+    Consume,
+    CreateTopic,
+    DropSource,
+    DropTopic,
+    ResetGroup,
+    Select,
+    SetPartitions,
+    SetRetention,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from duolog.log.model import Op, Start
+    from duolog.sql.statements import Statement
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
+
+
+def to_sql(statement: Statement) -> str:
+    """The statement as one would type it."""
+    match statement:
+        case CreateTopic(topic, settings, if_not_exists):
+            words = ["CREATE TOPIC", "IF NOT EXISTS" if if_not_exists else "", _name(topic)]
+            words += _settings(settings)
+        case AddSource():
+            words = _add_source(statement)
+        case DropSource(topic, table, ops):
+            words = ["ALTER TOPIC", _name(topic), "DROP SOURCE", _name(table)]
+            words += [] if ops is None else ["ON", _ops(ops)]
+        case SetRetention(topic, seconds, max_bytes):
+            options = {"retention_seconds": seconds, "retention_max_bytes": max_bytes}
+            said = {name: value for name, value in options.items() if value is not UNCHANGED}
+            words = ["ALTER TOPIC", _name(topic), "SET RETENTION", _with(said)]
+        case ClearRetention(topic):
+            words = ["ALTER TOPIC", _name(topic), "CLEAR RETENTION"]
+        case SetPartitions(topic, partitions):
+            words = ["ALTER TOPIC", _name(topic), "SET PARTITIONS", str(partitions)]
+        case DropTopic(topic, if_exists):
+            words = ["DROP TOPIC", "IF EXISTS" if if_exists else "", _name(topic)]
+        case ClearTopic(topic):
+            words = ["CLEAR TOPIC", _name(topic)]
+        case Consume(topic, group, partition, start, limit, auto_ack):
+            words = ["CONSUME FROM", _name(topic)]
+            words += [] if group is None else ["GROUP", _literal(group)]
+            words += _partition(partition)
+            words += [] if start == Earliest() else ["FROM", _place(start)]
+            words += [] if limit == DEFAULT_LIMIT else ["LIMIT", str(limit)]
+            words += ["AUTO ACK"] if auto_ack else []
+        case Ack(topic, group, upto_offset, partition):
+            words = ["ACK", _name(topic), "GROUP", _literal(group), *_partition(partition)]
+            words += ["UPTO OFFSET", str(upto_offset)]
+        case ResetGroup(group, topic, to, partition):
+            words = ["RESET CONSUMER GROUP", _literal(group), "ON", _name(topic)]
+            words += [*_partition(partition), "TO", _place(to)]
+        case Select(text):
+            words = [text]
+    return " ".join(word for word in words if word)
+
+
+def _settings(settings: TopicSettings) -> Iterable[str]:
+    if settings.alias is not None:
+        yield f"ALIAS {_literal(settings.alias)}"
+    if settings.partitions != 1:
+        yield f"PARTITIONS {settings.partitions}"
+    values, usual = _options(settings), _options(TopicSettings())
+    yield _with({name: values[name] for name in TOPIC_OPTIONS if values[name] != usual[name]})
+
+
+def _options(settings: TopicSettings) -> dict[str, Value]:
+    named = {name: getattr(settings, name, None) for name in TOPIC_OPTIONS}
+    retention = settings.retention
+    kept = {"retention_seconds": retention.seconds, "retention_max_bytes": retention.max_bytes}
+    return {**named, **kept}
+
+
+def _add_source(statement: AddSource) -> list[str]:
+    words = ["ALTER TOPIC", _name(statement.topic), "ADD SOURCE", _name(statement.table)]
+    words += ["ON", _ops(statement.ops)]
+    if statement.where is not None:
+        words += ["WHERE", statement.where.text]
+    if statement.partition_by:
+        words += ["PARTITION BY", ", ".join(map(_name, statement.partition_by))]
+    if statement.payload is not PayloadMode.FULL:
+        words.append(_with({"payload": statement.payload.word}))
+    return words
+
+
+def _ops(ops: frozenset[Op]) -> str:
+    return ", ".join(op.name for op in sorted(ops))
+
+
+def _partition(partition: int | None) -> list[str]:
+    return [] if partition is None else ["PARTITION", str(partition)]
+
+
+def _place(start: Start) -> str:
+    match start:
+        case Earliest():
+            return "EARLIEST"
+        case Latest():
+            return "LATEST"
+        case AtOffset(offset):
+            return str(offset)
+        case AtTimestamp(ts_ms):
+            return f"TIMESTAMP {ts_ms}"
+
+
+def _with(options: Mapping[str, Value]) -> str:
+    said = ", ".join(f"{name} = {_value(value)}" for name, value in options.items())
+    return f"WITH ({said})" if said else ""
+
+
+def _value(value: Value) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case str():
+            return _literal(value)
+    return repr(value)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _name(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'

@@ -17,33 +17,52 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from duolog.errors import InvalidRequest, InvalidSetting
+from duolog.errors import InvalidSetting
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
     from duolog.connector.sink import Planned
+    from duolog.connector.source.decoding import ValueColumns
+    from duolog.connector.source.readers import BatchReader, StreamReader
     from duolog.connector.stage import Staged
 
 _BATCH_ID = "streaming.sql.batchId"
 
 
 class DuologSource(DataSource):
-    """Rows into a log."""
+    """Rows into a log, and records out of it."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
+        self._values: ValueColumns | None = None
 
     @classmethod
     def name(cls) -> str:
         return "duolog"
 
-    def schema(self) -> StructType:
-        raise InvalidRequest(
-            "format('duolog') cannot be read yet. Read the log with duolog.open_log(path), or with "
-            "`duolog consume`."
-        )
+    def schema(self) -> str:
+        """Asked first, for a read without a schema of the user's. The answer goes along."""
+        from duolog.connector.source.planning import read_columns, value_columns
+
+        self._values = value_columns(self.options)
+        return read_columns(self.options, self._values)
+
+    def reader(self, schema: StructType) -> BatchReader:
+        from duolog.connector.source.planning import batch_reader
+
+        return batch_reader(self._handed_over(), self._values, schema)
+
+    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802
+        from duolog.connector.source.planning import stream_reader
+
+        return stream_reader(self._handed_over(), self._values, schema)
+
+    def _handed_over(self) -> Mapping[str, str]:
+        """The options, which go on to one reader: Spark sends this object to the tasks as well."""
+        options, self.options = self.options, {}
+        return options
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         from duolog.connector.arrow_rows import arrow_schema

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bench.children import asked, child
+from bench.children import Child, asked, child
 from bench.figures import Figure, Report, Target, at_least_of_reference, at_most_of_reference
 from bench.rounds import Samples, figure, take_turns
 from bench.scratch import Scratch
@@ -25,6 +25,7 @@ class SparkSinkBenchmark:
 
     rows: int = 3_000_000
     small_rows: int = 1000
+    large_rows: int = 5_000_000
     rounds: int = 5
     trigger_rounds: int = 2
     triggers: int = 12
@@ -57,6 +58,9 @@ class SparkSinkBenchmark:
                 },
             )
             ways = ("noop", *_WAYS[1:])
+            peaks = [
+                _peak_mebibytes(spark, rows) for rows in (self.large_rows // 100, self.large_rows)
+            ]
             triggers = take_turns(
                 self.trigger_rounds, {way: asked(spark, f"trigger {way}") for way in ways}
             )
@@ -67,9 +71,26 @@ class SparkSinkBenchmark:
             "each. Two cores for Spark, its Python processes, the log and the broker.",
             "Spark's Kafka sink (linger.ms 5, batch.size 262144, lz4; behind to_avro for the "
             "columns) into one real broker. Drained: rows handed to Python and dropped there, "
-            "which is the most that a sink in Python could reach.",
-            (*_rate_figures(rates), *_trigger_figures(triggers)),
+            "which is the most that a sink in Python could reach. Memory: a hundredth of the rows.",
+            (
+                *_rate_figures(rates),
+                *_trigger_figures(triggers),
+                Figure(
+                    f"driver's Python, a batch of {self.large_rows // 10_000:,} MB",
+                    peaks[1],
+                    "MiB",
+                    peaks[0],
+                    at_most_of_reference(1.2),
+                ),
+            ),
         )
+
+
+def _peak_mebibytes(spark: Child, rows: int) -> float:
+    spark.tell(rows)
+    peak = spark.peak_rss_bytes() / (1 << 20)
+    spark.hear()
+    return peak
 
 
 def _rate_figures(samples: Samples) -> list[Figure]:

@@ -50,7 +50,7 @@ def spark_writes(
     """For each name that is heard, say its rate in rows a second, or its trigger in milliseconds.
 
     The rows lie in Parquet files, which Spark reads for each of them. A stream is measured over so
-    many triggers.
+    many triggers. A number is so many rows in one batch, for the memory that this process takes.
     """
     with spark_session(folder, jars) as session:
         for name, columns in ((STRINGS, KEY_VALUE), (COLUMNS, _TYPED)):
@@ -64,7 +64,10 @@ def spark_writes(
         try:
             while True:
                 name = pipe.recv()
-                if name in streams:
+                if isinstance(name, int):
+                    writes.one_batch(name)
+                    pipe.send(None)
+                elif name in streams:
                     pipe.send(writes.trigger_milliseconds(name, streams[name](), triggers))
                 else:
                     began = time.perf_counter()
@@ -120,6 +123,13 @@ class _Writes:
             "columns kafka": lambda: self._to_kafka(as_avro, "orders"),
         }
 
+    def one_batch(self, rows: int) -> None:
+        """Rows that Spark makes, each of 100 bytes."""
+        from duolog.connector import write_batch
+
+        made = self._session.range(0, rows, 1, PARTITIONS).selectExpr(*KEY_VALUE)
+        write_batch(made, path=self._log, topic="strings")
+
     def streams(self) -> Mapping[str, Callable[[], Any]]:
         from duolog.connector import write_stream
 
@@ -155,7 +165,7 @@ class _Writes:
             time.sleep(0.1)
         query.stop()
         told = query.recentProgress[_WARM_UP_TRIGGERS:]
-        return statistics.median(one["durationMs"]["triggerExecution"] for one in told)
+        return float(statistics.median(one["durationMs"]["triggerExecution"] for one in told))
 
     def _stream(self) -> DataFrame:
         source = self._session.readStream.format("rate-micro-batch")

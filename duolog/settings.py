@@ -1,11 +1,20 @@
 """Settings: duolog.toml in the current folder, then DUOLOG_* variables, then flags; later ones win.
 
     log = "orders.log"              DUOLOG_LOG              --log
+    url = "https://bridge:7070"     DUOLOG_URL              --url
+    token = "…"                     DUOLOG_TOKEN            --token
     cache_bytes = "256 MiB"         DUOLOG_CACHE_BYTES
     lock_wait_seconds = 2           DUOLOG_LOCK_WAIT_SECONDS
 
     [avro]                          DUOLOG_AVRO (JSON)
     "schema.registry.url" = "…"     as Confluent's serializers call their options
+
+    [serve]                         DUOLOG_SERVE (JSON)
+    listen = "127.0.0.1:7070"       --listen
+    tokens = "tokens"               --tokens
+
+    [topics]                        DUOLOG_TOPICS (JSON)
+    max_consume_timeout = 300
 
 Sizes are numbers of bytes or words like "64 MiB".
 """
@@ -17,9 +26,9 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import ByteSize, FiniteFloat, SecretStr, ValidationError
+from pydantic import BaseModel, ByteSize, ConfigDict, FiniteFloat, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -30,25 +39,68 @@ from pydantic_settings import (
 from duolog.errors import InvalidSetting
 from duolog.log.options import LogOptions
 
+if TYPE_CHECKING:
+    from duolog.bridge.serve.options import HostOptions, TlsFiles
+
 FILE_NAME = "duolog.toml"
 _PREFIX = "DUOLOG_"
 _DEFAULTS = LogOptions()
 
 
+class ServeSettings(BaseModel):
+    """How `duolog serve` runs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    listen: str = "127.0.0.1:7070"
+    tokens: Path | None = None
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
+    advertise: str | None = None
+    retention_every_seconds: FiniteFloat = 60.0
+    max_body_bytes: ByteSize = ByteSize(8 << 20)
+
+    def tls(self) -> TlsFiles | None:
+        from duolog.bridge.serve.options import TlsFiles
+
+        if self.tls_certificate is None:
+            if self.tls_key or self.tls_client_ca:
+                raise InvalidSetting("TLS takes a certificate: give tls_certificate too.")
+            return None
+        return TlsFiles(self.tls_certificate, self.tls_key, self.tls_client_ca)
+
+
+class TopicsSettings(BaseModel):
+    """What holds for all topics of a host."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    default_consume_timeout: FiniteFloat = 30.0  # seconds
+    max_consume_timeout: FiniteFloat = 300.0  # seconds
+    allow_user_role_consume: bool = False
+
+
 class Settings(BaseSettings):
     """What holds for one run of the program. Made by `load_settings`."""
+
+    file: ClassVar[Path] = Path(FILE_NAME)
 
     model_config = SettingsConfigDict(
         env_prefix=_PREFIX, env_ignore_empty=True, extra="forbid", frozen=True
     )
 
     log: str | None = None  # the log's directory; text, so that an address is refused as typed
+    url: str | None = None  # where its host is asked
+    token: SecretStr | None = None
     max_record_bytes: ByteSize = ByteSize(_DEFAULTS.max_record_bytes)
     max_fetch_records: int = _DEFAULTS.max_fetch_records
     cache_bytes: ByteSize = ByteSize(_DEFAULTS.cache_bytes)
     min_free_bytes: ByteSize = ByteSize(_DEFAULTS.min_free_bytes)
     lock_wait_seconds: FiniteFloat = _DEFAULTS.lock_wait_seconds
     avro: dict[str, SecretStr] = {}  # some of them are passwords
+    serve: ServeSettings = ServeSettings()
+    topics: TopicsSettings = TopicsSettings()
 
     @classmethod
     def settings_customise_sources(
@@ -60,8 +112,11 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         del dotenv_settings, file_secret_settings
-        in_file = InitSettingsSource(settings_cls, _read_file(Path(FILE_NAME)))
+        in_file = InitSettingsSource(settings_cls, _read_file(cls.file))
         return init_settings, env_settings, in_file
+
+    def token_text(self) -> str | None:
+        return None if self.token is None else self.token.get_secret_value()
 
     def avro_options(self) -> dict[str, str]:
         """The options that Confluent's serializers know."""
@@ -77,16 +132,50 @@ class Settings(BaseSettings):
             lock_wait_seconds=self.lock_wait_seconds,
         )
 
+    def host_options(self) -> HostOptions:
+        """How to serve a log. Raises InvalidSetting for what no host runs with."""
+        from duolog.bridge.http.rules import BodyLimits, TopicRules
+        from duolog.bridge.serve.options import HostOptions
+        from duolog.server.address import Address
 
-def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
-    """The settings in force. Flags that are None were not given."""
-    given = {name: value for name, value in (flags or {}).items() if value is not None}
+        return HostOptions(
+            Address.of(self.serve.listen),
+            self.serve.advertise,
+            self.serve.tokens,
+            self.serve.tls(),
+            self.serve.retention_every_seconds,
+            TopicRules(**self.topics.model_dump()),
+            BodyLimits(int(self.serve.max_body_bytes)),
+        )
+
+
+def load_settings(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> Settings:
+    """The settings in force. Flags that are None were not given; a file that is named must be."""
+    given = _given(flags or {})
+    if file is not None and not file.exists():
+        raise InvalidSetting(f"There is no settings file {file}.")
+    kind = Settings if file is None else _reading(file)
     try:
-        settings = Settings(**given)
+        settings = kind(**given)
     except ValidationError as error:
-        raise InvalidSetting(_told(error, given)) from None
+        raise InvalidSetting(_told(error, given, kind.file)) from None
     settings.log_options()
     return settings
+
+
+def _reading(path: Path) -> type[Settings]:
+    class SettingsElsewhere(Settings):
+        file = path
+
+    return SettingsElsewhere
+
+
+def _given(flags: Mapping[str, Any]) -> dict[str, Any]:
+    inner = {
+        name: _given(value) if isinstance(value, Mapping) else value
+        for name, value in flags.items()
+    }
+    return {name: value for name, value in inner.items() if value not in (None, {})}
 
 
 def _read_file(path: Path) -> dict[str, Any]:
@@ -98,25 +187,42 @@ def _read_file(path: Path) -> dict[str, Any]:
         raise InvalidSetting(f"{path} cannot be read: {error.strerror}.") from error
     except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
         raise InvalidSetting(f"{path} is not valid TOML: {error}.") from error
-    known = list(Settings.model_fields)
+    _check_known(found, Settings, str(path))
+    for table, kind in (("serve", ServeSettings), ("topics", TopicsSettings)):
+        if isinstance(found.get(table), dict):
+            _check_known(found[table], kind, f"[{table}] in {path}")
+    return found
+
+
+def _check_known(found: Mapping[str, Any], kind: type[BaseModel], where: str) -> None:
+    known = list(kind.model_fields)
     for name in found:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0)
             raise InvalidSetting(
-                f"{path} has an unknown key '{name}'. The nearest known one is '{near[0]}'; all "
+                f"{where} has an unknown key '{name}'. The nearest known one is '{near[0]}'; all "
                 f"are: {', '.join(known)}."
             )
-    return found
 
 
-def _told(error: ValidationError, flags: Mapping[str, Any]) -> str:
+def _told(error: ValidationError, flags: Mapping[str, Any], file: Path) -> str:
     first = error.errors(include_url=False, include_context=False)[0]
-    name = str(first["loc"][0])
-    if name in flags:
-        source = "--" + name.replace("_", "-")
-    elif any(variable.upper() == _PREFIX + name.upper() for variable in os.environ):
-        source = _PREFIX + name.upper()
+    name, *inner = map(str, first["loc"])
+    full = ".".join((name, *inner))
+    variable = _PREFIX + name.upper()
+    if _is_in(flags, name, *inner):
+        source = "--" + (name, *inner)[-1].replace("_", "-")
+    elif any(each.upper() == variable for each in os.environ):
+        source = f"'{full}' in {variable}" if inner else variable
     else:
-        source = f"'{name}' in {FILE_NAME}"
+        source = f"'{full}' in {file}"
     reason = str(first["msg"])
     return f"{source} cannot be {first['input']!r}: {reason[0].lower()}{reason[1:].rstrip('.')}."
+
+
+def _is_in(flags: Any, *names: str) -> bool:
+    for name in names:
+        if not isinstance(flags, Mapping) or name not in flags:
+            return False
+        flags = flags[name]
+    return True

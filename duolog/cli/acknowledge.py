@@ -8,7 +8,7 @@ import typer
 
 from duolog.cli import output
 from duolog.cli.opening import opened
-from duolog.cli.options import AsJson, LogFolder, TopicName
+from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, TopicName
 
 
 def ack(
@@ -24,6 +24,8 @@ def ack(
         ),
     ] = None,
     log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
     as_json: AsJson = False,
 ) -> None:
     """Say that a group has done all up to and including an offset.
@@ -31,7 +33,7 @@ def ack(
     This never moves a group back: acknowledging less than before changes
     nothing. To move it back, use `duolog group seek`.
     """
-    with opened(log) as opened_log:
+    with opened(log, url, token) as opened_log:
         position = opened_log.ack(group, topic, upto, partition)
     if as_json:
         output.json_line(

@@ -14,6 +14,7 @@ from duolog.log.routing.codec import Part
 
 if TYPE_CHECKING:
     from duolog.avro.reading import ValueReader
+    from duolog.log.access import LogAccess
     from duolog.log.fetched import Fetched, FetchedBatch
     from duolog.log.model import Topic
 
@@ -56,6 +57,15 @@ class AvroPages:
         return pa.concat_arrays(
             [self._json(records.slice(row, 1), name) for row in range(len(values))]
         )
+
+
+def reader_for(log: LogAccess) -> ValueReader:
+    """What decodes the topics of a log in Avro, with the registry that the settings name."""
+    from duolog.avro.reading import ValueReader
+    from duolog.reach import registry_for
+    from duolog.settings import load_settings
+
+    return ValueReader(registry_for(log, load_settings({}).avro_options()))
 
 
 def is_avro(topic: Topic) -> bool:

@@ -10,14 +10,14 @@ import typer
 
 from duolog.cli import output
 from duolog.cli.opening import opened
-from duolog.cli.options import AsJson, LogFolder, OnePartition, TopicName
+from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, OnePartition, TopicName
 from duolog.cli.record_lines import Lines
 from duolog.cli.starts import start_of
 from duolog.cli.turns import Turns
 
 if TYPE_CHECKING:
     from duolog.cli.avro_pages import AvroPages
-    from duolog.log import EmbeddedLog, LogAccess
+    from duolog.log import LogAccess
     from duolog.log.model import GroupPosition, Start, Topic
 
 _LOOK_AT_READER_SECONDS = 1.0
@@ -56,6 +56,8 @@ def consume(
     ] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Keys and values in base64, exactly.")] = False,
     log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
     as_json: AsJson = False,
 ) -> None:
     """Print records, a JSON line each, up to the end of the topic.
@@ -64,14 +66,14 @@ def consume(
     is that or Avro, as text where it is UTF-8, else in base64 with
     "value_encoding" beside it.
 
-    A log that is opened this way has one owner: nobody else can open it
-    before this ends.
+    A log that no host serves belongs to this command until it ends: nobody
+    else can open it meanwhile.
     """
     del as_json  # records are JSON lines anyway; it decides how errors look
     if ack and group is None:
         raise typer.BadParameter("Say whose position is to move: --group G.", param_hint="--ack")
     start = start_of(begin, "--from")
-    with opened(log) as opened_log:
+    with opened(log, url, token) as opened_log:
         found = opened_log.topic(topic)
         numbers = tuple(range(found.partitions)) if partition is None else (partition,)
         turns = Turns(opened_log, found, _positions(opened_log, found, numbers, group, start))
@@ -93,17 +95,11 @@ def consume(
             left = None if left is None else left - page.count
 
 
-def _avro_pages(log: EmbeddedLog, topic: Topic) -> AvroPages | None:
+def _avro_pages(log: LogAccess, topic: Topic) -> AvroPages | None:
     """What decodes the topic's records, if they are in Avro."""
-    from duolog.cli.avro_pages import AvroPages, is_avro
+    from duolog.cli.avro_pages import AvroPages, is_avro, reader_for
 
-    if not is_avro(topic):
-        return None
-    from duolog.avro.embedded import registry_for
-    from duolog.avro.reading import ValueReader
-    from duolog.settings import load_settings
-
-    return AvroPages(topic, ValueReader(registry_for(log, load_settings({}).avro_options())))
+    return AvroPages(topic, reader_for(log)) if is_avro(topic) else None
 
 
 def _positions(

@@ -10,7 +10,7 @@ import typer
 
 from duolog.cli import output, shown
 from duolog.cli.opening import confirmed, opened
-from duolog.cli.options import AsJson, LogFolder, OnePartition, Yes
+from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, OnePartition, Yes
 from duolog.cli.starts import start_of
 from duolog.log.model import GroupPosition, PartitionOffsets
 
@@ -40,9 +40,11 @@ class Progress:
 
 
 @app.command(name="list")
-def list_groups(log: LogFolder = None, as_json: AsJson = False) -> None:
+def list_groups(
+    log: LogFolder = None, url: HostUrl = None, token: HostToken = None, as_json: AsJson = False
+) -> None:
     """All groups with their lag in records."""
-    with opened(log) as opened_log:
+    with opened(log, url, token) as opened_log:
         groups: dict[str, list[Progress]] = defaultdict(list)
         for progress in _progress(opened_log, None):
             groups[progress.group].append(progress)
@@ -74,11 +76,17 @@ def list_groups(log: LogFolder = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def describe(group: GroupName, log: LogFolder = None, as_json: AsJson = False) -> None:
+def describe(
+    group: GroupName,
+    log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
+    as_json: AsJson = False,
+) -> None:
     """Where a group is in each partition of the topics that it reads."""
     from duolog.errors import UnknownGroup
 
-    with opened(log) as opened_log:
+    with opened(log, url, token) as opened_log:
         parts = list(_progress(opened_log, group))
     if not parts:
         raise UnknownGroup(f"Group '{group}' has no position in any topic.")
@@ -118,11 +126,13 @@ def seek(
     partition: OnePartition = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be.")] = False,
     log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
     as_json: AsJson = False,
 ) -> None:
     """Move a group: it reads on from there. All partitions, or one."""
     start = start_of(to, "--to")
-    with opened(log) as opened_log:
+    with opened(log, url, token) as opened_log:
         found = opened_log.topic(topic)
         numbers = range(found.partitions) if partition is None else (partition,)
         moves = []
@@ -168,10 +178,12 @@ def delete(
     ] = None,
     yes: Yes = False,
     log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
     as_json: AsJson = False,
 ) -> None:
     """Forget a group's positions."""
-    with opened(log) as opened_log:
+    with opened(log, url, token) as opened_log:
         where = "" if topic is None else f" in topic '{opened_log.topic(topic).name}'"
         confirmed(f"Forget where group '{group}' is{where}?", yes=yes)
         deleted = opened_log.delete_group(group, topic)

@@ -15,6 +15,24 @@ LogFolder = Annotated[
         show_default=False,
     ),
 ]
+HostUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        help="In place of --log: where its host is asked (or DUOLOG_URL).",
+        show_default=False,
+    ),
+]
+HostToken = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        metavar="T",
+        help="With --url: what the host lets in; better as DUOLOG_TOKEN.",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON lines on stdout; errors as JSON too.")]
 TopicName = Annotated[
     str, typer.Argument(metavar="TOPIC", help="Its name, alias or id.", show_default=False)

@@ -19,7 +19,10 @@ from duolog.cli import (
     kafka,
     publish,
     registry,
+    serve,
     sources,
+    sql,
+    token,
     topics,
 )
 from duolog.errors import DuologError
@@ -114,6 +117,9 @@ app.command()(publish.publish)
 app.command(name="produce", hidden=True)(publish.publish)
 app.command()(consume.consume)
 app.command()(acknowledge.ack)
+app.command()(sql.sql)
+app.command()(serve.serve)
+app.add_typer(token.app, name="token")
 app.command()(registry.registry)
 app.command()(kafka.kafka)
 app.command()(demo.demo)

@@ -9,7 +9,7 @@ import typer
 
 from duolog.cli import output, shown
 from duolog.cli.opening import opened, settings_with_log
-from duolog.cli.options import AsJson, LogFolder, names
+from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, names
 from duolog.cli.senders import ToRoutes, ToRoutesOnce, ToTopic
 from duolog.cli.sending import Sender, publish_lines
 from duolog.log.model import Op
@@ -63,6 +63,8 @@ def publish(
         typer.Option(metavar="N", min=0, help="The first record's number.", show_default="1"),
     ] = None,
     log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
     as_json: AsJson = False,
 ) -> None:
     """Publish lines of stdin; print where each lies once it is durable.
@@ -79,7 +81,7 @@ def publish(
     max_record_bytes = int(settings_with_log(log)[0].max_record_bytes)
     if sys.stdin.isatty():
         output.note("Reading records from the terminal, a line each; end with Ctrl-D.")
-    with opened(log) as opened_log:
+    with opened(log, url, token) as opened_log:
         sender: Sender
         if table is None:
             first = 1 if sequence is None else sequence

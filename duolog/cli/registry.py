@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-import ipaddress
 import os
-import signal
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +12,7 @@ from duolog.cli import output
 from duolog.cli.opening import settings_with_log
 from duolog.cli.options import AsJson, LogFolder
 from duolog.errors import InvalidSetting
+from duolog.server.address import Address
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -25,8 +20,6 @@ if TYPE_CHECKING:
 TOKEN_VARIABLE = "DUOLOG_REGISTRY_TOKEN"  # noqa: S105 - the variable's name, not a token
 DEFAULT_PORT = 8081  # where clients look for a registry
 _MIN_TOKEN_LENGTH = 16
-_GRACE_SECONDS = 10
-_LIBRARIES = ("fastapi", "uvicorn")
 
 
 def registry(
@@ -46,15 +39,17 @@ def registry(
     It owns the log while it runs. Beyond loopback it wants tokens, which
     clients send as bearer token or as the password of basic auth.
     """
-    for library in _LIBRARIES:
-        if importlib.util.find_spec(library) is None:
-            raise InvalidSetting(f"The registry needs {library}: pip install 'duolog[registry]'.")
+    from duolog.server.listener import listen, taken
+    from duolog.server.run import check_installed, stoppable_server
+
+    check_installed(("fastapi", "uvicorn"), "The registry", "registry")
     from duolog.avro.embedded import open_log, registry_of
     from duolog.avro.registry.app import registry_app
     from duolog.avro.registry.guard import TokenGuard
 
+    address = Address(host, port)
     tokens = _tokens(token_file)
-    if not tokens and not _is_loopback(host):
+    if not tokens and not address.is_loopback:
         raise InvalidSetting(
             f"Listening on {host}, beyond this machine, takes a token. Make one with "
             f"`python -c 'import secrets; print(secrets.token_hex(32))' > token` and give "
@@ -62,73 +57,17 @@ def registry(
         )
     settings, path = settings_with_log(log)
     with (
-        _listening(host, port) as listener,
+        listen(address) as listener,
         open_log(path, options=settings.log_options()) as opened,
-        _server(TokenGuard(registry_app(registry_of(opened)), tokens)) as server,
+        stoppable_server(TokenGuard(registry_app(registry_of(opened)), tokens)) as server,
     ):
-        address = "http://{}:{}".format(
-            f"[{host}]" if ":" in host else host, listener.getsockname()[1]
-        )
+        url = taken(listener, address).url()
         if as_json:
-            output.json_line({"registry": address, "log": str(opened.folder)})
+            output.json_line({"registry": url, "log": str(opened.folder)})
         else:
-            output.note(f"Schema registry of {opened.folder} on {address}. Ctrl-C ends it.")
+            output.note(f"Schema registry of {opened.folder} on {url}. Ctrl-C ends it.")
         output.flush()
         server.run(sockets=[listener])
-
-
-@contextmanager
-def _server(application: Any) -> Iterator[Any]:
-    """A server that SIGINT and SIGTERM end once requests under way are answered.
-
-    From here on, not only while it runs; and uvicorn's own way, to raise the signal again when it
-    has stopped, would end the program before the log is closed.
-    """
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        @contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            yield
-
-    server = Server(
-        uvicorn.Config(
-            application,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=_GRACE_SECONDS,
-        )
-    )
-    before = {
-        number: signal.signal(number, server.handle_exit)
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield server
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise InvalidSetting(
-            f"Cannot listen on {host} port {port}: {error.strerror or error}. Choose another with "
-            "--port, or --port 0 for a free one."
-        ) from error
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _tokens(file: Path | None) -> list[SecretStr]:

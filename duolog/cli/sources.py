@@ -8,7 +8,7 @@ import typer
 
 from duolog.cli import topic_view
 from duolog.cli.opening import opened
-from duolog.cli.options import AsJson, LogFolder, TopicName, names
+from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, TopicName, names
 from duolog.log.model import Op, PayloadMode, Route
 
 Table = Annotated[
@@ -41,6 +41,8 @@ def add_source(
         ),
     ] = None,
     log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
     as_json: AsJson = False,
 ) -> None:
     """Route a table's changes to a topic."""
@@ -53,7 +55,7 @@ def add_source(
         payload=_payload(payload),
         partition_by=names(partition_by),
     )
-    with opened(log) as opened_log:
+    with opened(log, url, token) as opened_log:
         topic_view.show(opened_log, opened_log.add_route(topic, route), as_json=as_json)
 
 
@@ -65,11 +67,13 @@ def drop_source(
         typer.Option(metavar="OPS", help="Only these operations.", show_default="all"),
     ] = None,
     log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
     as_json: AsJson = False,
 ) -> None:
     """Stop routing a table's changes to a topic."""
     ops = None if on is None else _ops(on)
-    with opened(log) as opened_log:
+    with opened(log, url, token) as opened_log:
         topic_view.show(opened_log, opened_log.drop_route(topic, table, ops), as_json=as_json)
 
 

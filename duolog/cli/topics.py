@@ -8,16 +8,18 @@ import typer
 
 from duolog.cli import output, shown, topic_view
 from duolog.cli.opening import confirmed, opened
-from duolog.cli.options import AsJson, LogFolder, TopicName, Yes
+from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, TopicName, Yes
 from duolog.log.model import Envelope, Format, Retention, Swept, Topic, TopicSettings
 
 app = typer.Typer(no_args_is_help=True, help="Make, change, look at and remove topics.")
 
 
 @app.command(name="list")
-def list_topics(log: LogFolder = None, as_json: AsJson = False) -> None:
+def list_topics(
+    log: LogFolder = None, url: HostUrl = None, token: HostToken = None, as_json: AsJson = False
+) -> None:
     """All topics."""
-    with opened(log) as opened_log:
+    with opened(log, url, token) as opened_log:
         topics = [(topic, opened_log.offsets(topic.id)) for topic in opened_log.topics()]
     if as_json:
         for topic, offsets in topics:
@@ -67,6 +69,8 @@ def create(
         bool, typer.Option("--if-not-exists", help="A topic of this name is left as it is.")
     ] = False,
     log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a topic, and the log too if there is none in the directory yet."""
@@ -80,15 +84,21 @@ def create(
         dedup_window_seconds=dedup_window_seconds,
         json_int64_as_string=json_int64_as_string,
     )
-    with opened(log, create=True) as opened_log:
+    with opened(log, url, token, create=True) as opened_log:
         topic = opened_log.create_topic(name, settings, if_not_exists=if_not_exists)
         topic_view.show(opened_log, topic, as_json=as_json)
 
 
 @app.command()
-def describe(topic: TopicName, log: LogFolder = None, as_json: AsJson = False) -> None:
+def describe(
+    topic: TopicName,
+    log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
+    as_json: AsJson = False,
+) -> None:
     """One topic: its settings, partitions and routes."""
-    with opened(log) as opened_log:
+    with opened(log, url, token) as opened_log:
         topic_view.show(opened_log, opened_log.topic(topic), as_json=as_json)
 
 
@@ -112,6 +122,8 @@ def alter(
         typer.Option(metavar="B|none", help="Keep so much of each partition.", show_default=False),
     ] = None,
     log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
     as_json: AsJson = False,
 ) -> None:
     """Change retention, or grow. What is not given stays as it is."""
@@ -121,7 +133,7 @@ def alter(
         )
     seconds = _number_or_none(retention_seconds, float, "--retention-seconds")
     max_bytes = _number_or_none(retention_max_bytes, int, "--retention-max-bytes")
-    with opened(log) as opened_log:
+    with opened(log, url, token) as opened_log:
         changed = opened_log.topic(topic)
         if partitions is not None:
             changed = opened_log.set_partitions(changed.id, partitions)
@@ -139,10 +151,15 @@ def alter(
 
 @app.command()
 def clear(
-    topic: TopicName, yes: Yes = False, log: LogFolder = None, as_json: AsJson = False
+    topic: TopicName,
+    yes: Yes = False,
+    log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
+    as_json: AsJson = False,
 ) -> None:
     """Remove all records of a topic. Its offsets go on; routes and group positions stay."""
-    with opened(log) as opened_log:
+    with opened(log, url, token) as opened_log:
         found = opened_log.topic(topic)
         held = topic_view.records(opened_log.offsets(found.id))
         confirmed(f"Remove all {shown.things(held, 'record')} of topic '{found.name}'?", yes=yes)
@@ -158,12 +175,14 @@ def delete(
     ] = False,
     yes: Yes = False,
     log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
     as_json: AsJson = False,
 ) -> None:
     """Remove a topic with its records, routes and group positions."""
     from duolog.errors import UnknownTopic
 
-    with opened(log) as opened_log:
+    with opened(log, url, token) as opened_log:
         try:
             found = opened_log.topic(topic)
         except UnknownTopic:

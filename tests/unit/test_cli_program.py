@@ -34,6 +34,8 @@ COMMANDS = [
     ("ack",),
     ("doctor",),
     ("registry",),
+    ("serve",),
+    ("sql",),
 ]
 
 
@@ -60,7 +62,7 @@ def test_every_command_takes_a_log_and_json(duolog: Duolog, command: tuple[str, 
 
 
 def test_every_command_is_tested_for_its_options(duolog: Duolog) -> None:
-    known = {command[0] for command in COMMANDS} | {"demo", "kafka"}
+    known = {command[0] for command in COMMANDS} | {"demo", "kafka", "token"}
     names = {
         command.name or command.callback.__name__
         for command in app.registered_commands

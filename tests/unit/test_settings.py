@@ -31,7 +31,9 @@ def test_without_any_settings_a_log_is_opened_with_its_own_defaults() -> None:
 
 
 def test_every_setting_but_the_directory_is_an_option_of_the_log() -> None:
-    assert set(Settings.model_fields) - {"log", "avro"} == set(LogOptions.__dataclass_fields__) - {
+    assert set(Settings.model_fields) - {"log", "url", "token", "avro", "serve", "topics"} == set(
+        LogOptions.__dataclass_fields__
+    ) - {
         "clock",
         "fault",
     }

@@ -1,0 +1,1 @@
+"""What applications speak to: the host's endpoints over HTTP."""

@@ -1,0 +1,104 @@
+"""Which role each path asks for. The only place that says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from duolog.bridge.http.callers import Caller, Role
+
+CONSUME: Final = "/v1/api/topics/consume"
+ACK: Final = "/v1/api/topics/ack"
+OFFSETS: Final = "/v1/api/topics/latest-offsets"
+PUBLISH: Final = "/v1/api/topics/publish"
+METRICS: Final = "/metrics"
+HEALTH: Final = "/healthz"
+READY: Final = "/readyz"
+DESCRIPTION: Final = "/openapi.json"
+INTERNAL: Final = "/v1/internal"
+REGISTRY: Final = "/registry"
+OTHER: Final = "other"
+
+API: Final = "/v1/api/"
+_READING: Final = ("GET", "HEAD")
+_CHANGING: Final = ("PUT", "DELETE")
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a request asks of its sender. Without a role, nothing."""
+
+    role: Role | None
+    all_topics: bool = False  # a token that is limited to some topics is not enough
+
+
+_NEEDS: Final = {
+    CONSUME: Need(Role.SERVICE),
+    ACK: Need(Role.SERVICE),
+    OFFSETS: Need(Role.SERVICE),
+    PUBLISH: Need(Role.SERVICE),
+    METRICS: Need(Role.USER, all_topics=True),
+    HEALTH: Need(None),
+    READY: Need(None),
+    DESCRIPTION: Need(None),
+    INTERNAL: Need(None),  # its routes ask for themselves, by another secret
+    OTHER: Need(Role.USER),
+}
+_CONSUMING: Final = (CONSUME, ACK, OFFSETS)
+
+SERVICE_CALLS: Final = frozenset(
+    {
+        "hello", "fetch", "wait", "parts", "max_record_bytes", "stats", "topic", "topics",
+        "append", "last_epoch", "forget_writer", "publish", "publish_rows", "last_sequence",
+        "offsets", "resolve", "group_position", "group_positions", "ack",
+    }
+)  # fmt: skip
+"""What another Duolog process may do with a log as a service: read, write, acknowledge."""
+
+DBA_CALLS: Final = frozenset(
+    {
+        "create_topic", "drop_topic", "clear_topic", "add_route", "drop_route", "set_retention",
+        "set_partitions", "seek", "delete_group", "enforce_retention",
+    }
+)  # fmt: skip
+"""What only a dba may: define topics, move groups anywhere, remove records."""
+
+
+def endpoint_of(path: str) -> str:
+    """The endpoint that a path belongs to; one of a small number, so that it can be a label."""
+    if path in _NEEDS and path != INTERNAL:
+        return path
+    for prefix in (INTERNAL, REGISTRY):
+        if path == prefix or path.startswith(f"{prefix}/"):
+            return prefix
+    return OTHER
+
+
+def need_of(endpoint: str, method: str, *, users_consume: bool) -> Need:
+    """What a request to an endpoint asks for."""
+    if endpoint == REGISTRY:
+        if method in _READING:
+            return Need(Role.SERVICE)
+        return Need(Role.DBA if method in _CHANGING else Role.SERVICE, all_topics=True)
+    if users_consume and endpoint in _CONSUMING:
+        return Need(Role.USER)
+    return _NEEDS[endpoint]
+
+
+def need_of_call(call: str) -> Need:
+    """What a call of another Duolog process asks for; one that nobody put in a list, the most."""
+    if call in SERVICE_CALLS:
+        return Need(Role.SERVICE, all_topics=True)
+    return Need(Role.DBA if call in DBA_CALLS else Role.SYSTEM, all_topics=True)
+
+
+def lacks(caller: Caller, need: Need) -> str | None:
+    """Why this caller may not; None when they may."""
+    if need.role is not None and caller.role < need.role:
+        return (
+            f"This takes the role {need.role.word} or a higher one; the token '{caller.name}' has "
+            f"{caller.role.word}."
+        )
+    if need.all_topics and caller.topics is not None:
+        return f"This takes a token for all topics; '{caller.name}' is limited to some."
+    return None

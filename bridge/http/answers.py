@@ -1,0 +1,126 @@
+"""What an error looks like over HTTP: a status, and JSON with `error` and `code`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from duolog.errors import (
+    Conflict,
+    DuologError,
+    InvalidRequest,
+    LogClosed,
+    NotFound,
+    OffsetOutOfRange,
+    OutcomeUnknown,
+    PartitionHeld,
+    RecordTooLarge,
+    RegistryUnreachable,
+    TooBusy,
+    Undecodable,
+    WriterFault,
+    WritesRefused,
+)
+
+JSON_TYPE = "application/json"
+RETRY_SECONDS = 5
+BUSY_RETRY_SECONDS = 1
+
+_STATUS: tuple[tuple[type[DuologError], int], ...] = (
+    (RecordTooLarge, 413),
+    (InvalidRequest, 422),
+    (Undecodable, 422),
+    (NotFound, 404),
+    (OffsetOutOfRange, 416),
+    (Conflict, 409),
+    (WriterFault, 409),
+    (TooBusy, 503),
+    (WritesRefused, 503),
+    (LogClosed, 503),
+    (RegistryUnreachable, 503),
+)
+"""The first that fits; everything else is 500."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer that is no success."""
+
+    status: int
+    code: str
+    error: str
+    more: dict[str, Any] = field(default_factory=dict)  # goes beside error and code
+    retry_after_seconds: int | None = None
+
+    def response(self) -> Response:
+        response = json_response({"error": self.error, "code": self.code, **self.more}, self.status)
+        if self.retry_after_seconds is not None:
+            response.headers["retry-after"] = str(self.retry_after_seconds)
+        return response
+
+
+def json_response(content: Any, status: int = 200) -> Response:
+    return Response(
+        json.dumps(content, separators=(",", ":")).encode(), status, media_type=JSON_TYPE
+    )
+
+
+def refusal_of(error: DuologError) -> Refusal:
+    """How an error that was raised on purpose is answered."""
+    status = next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
+    more: dict[str, Any] = {}
+    if isinstance(error, OffsetOutOfRange):
+        more = {
+            "topic": error.topic,
+            "partition_id": error.partition,
+            "offset": error.offset,
+            "earliest": error.earliest,
+            "latest": error.latest,
+        }
+    elif isinstance(error, PartitionHeld):
+        more = {"holder": error.holder}
+    retry = None
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        quickly = isinstance(error, TooBusy | OutcomeUnknown)
+        retry = BUSY_RETRY_SECONDS if quickly else RETRY_SECONDS
+    return Refusal(status, error.code, str(error), more, retry)
+
+
+def refusal_of_body(error: RequestValidationError) -> Refusal:
+    """How a body that is not as described is answered. Never repeats what was sent."""
+    problems = error.errors()
+    first = problems[0]
+    place = ".".join(str(part) for part in first["loc"][1:]) or "the body"
+    reason = str(first["msg"]).removeprefix("Value error, ")
+    if first["type"] == "json_invalid":
+        return Refusal(400, "NotJson", f"The body is not JSON: {first['ctx']['error']}.")
+    if first["type"] in {"missing", "model_attributes_type"} and len(first["loc"]) == 1:
+        return Refusal(422, "InvalidRequest", "The body has to be a JSON object.")
+    more = f" ({len(problems) - 1} more mistakes.)" if len(problems) > 1 else ""
+    return Refusal(422, "InvalidRequest", f"{place}: {reason}.{more}".replace("..", "."))
+
+
+def refusal_of_http(error: HTTPException) -> Refusal:
+    """How what the framework refuses is answered."""
+    status = HTTPStatus(error.status_code)
+    match status:
+        case HTTPStatus.NOT_FOUND:
+            text = "There is no such path. /openapi.json lists all."
+        case HTTPStatus.METHOD_NOT_ALLOWED:
+            text = "This path takes another method."
+        case HTTPStatus.BAD_REQUEST:
+            return Refusal(400, "NotJson", "The body is not JSON that can be read.")
+        case _:
+            text = f"{status.phrase}."
+    return Refusal(status, status.phrase.title().replace(" ", ""), text)
+
+
+INTERNAL = Refusal(
+    500, "InternalError", "Something failed that should not; the host's log says what."
+)

@@ -1,0 +1,193 @@
+"""All endpoints of a host as one application."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from duolog.avro.registry.rest import registry_router
+from duolog.bridge.http import access
+from duolog.bridge.http.answers import (
+    INTERNAL,
+    Refusal,
+    refusal_of,
+    refusal_of_body,
+    refusal_of_http,
+)
+from duolog.bridge.http.asking import RequestRefused
+from duolog.bridge.http.bodies import Bodies
+from duolog.bridge.http.consuming import Consuming
+from duolog.bridge.http.front import ENDPOINT, REQUEST_ID, Front
+from duolog.bridge.http.gate import Gate
+from duolog.bridge.http.host import Host
+from duolog.bridge.http.models import (
+    AckAnswer,
+    ConsumeAnswer,
+    ErrorAnswer,
+    Health,
+    OffsetsAnswer,
+    PublishAnswer,
+)
+from duolog.bridge.http.shown_arrow import MEDIA_TYPE as ARROW_TYPE
+from duolog.bridge.http.topics import Topics
+from duolog.bridge.http.watching import Watching
+from duolog.errors import DuologError
+
+_TOPIC_ERRORS = {
+    400: "The body is not JSON.",
+    401: "No token, or one that is not known.",
+    403: "The token's role is too low, or it is limited to other topics.",
+    404: "No such topic or partition.",
+    408: "The body did not arrive in time.",
+    413: "The body or a record is too large.",
+    415: "The body is not said to be JSON.",
+    422: "The body is not as described.",
+    500: "Something failed that should not.",
+    503: "Not now; Retry-After says when to try again.",
+}
+
+
+def host_app(host: Host, *, registry: Any, internal: APIRouter | None = None) -> ASGIApp:
+    """`registry` is the log's own; `internal` the routes for other Duolog processes."""
+    consuming, topics, watching = Consuming(host), Topics(host), Watching(host)
+    app = FastAPI(
+        title="Duolog",
+        version=version("duolog"),
+        summary="One topic log, for native consumers over HTTP.",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan(host),
+        exception_handlers={
+            DuologError: _answered(lambda error: refusal_of(error)),
+            RequestRefused: _answered(lambda error: error.refusal),
+            RequestValidationError: _answered(lambda error: refusal_of_body(error)),
+            HTTPException: _refused_by_the_framework,
+            Exception: _failed(host),
+        },
+    )
+    _add_topic_routes(app, consuming, topics)
+    _add_watching_routes(app, watching)
+    if internal is not None:
+        app.include_router(internal, include_in_schema=False)
+    app.include_router(registry_router(registry), prefix=access.REGISTRY, include_in_schema=False)
+    bodies = Bodies(app, host.body_limits)
+    gate = Gate(
+        bodies,
+        host.doorkeeper,
+        host.tally,
+        users_consume=host.topic_rules.allow_user_role_consume,
+        known_as=host.known_as,
+    )
+    return Front(gate, host.tally, host.journal)
+
+
+def _add_topic_routes(app: FastAPI, consuming: Consuming, topics: Topics) -> None:
+    arrow: dict[str, Any] = {ARROW_TYPE: {"schema": {"type": "string", "format": "binary"}}}
+    for path, run, answer, content, more in (
+        (
+            access.CONSUME,
+            consuming.consume,
+            ConsumeAnswer,
+            arrow,
+            {
+                409: "Another consumer of the group is being answered (PartitionHeld).",
+                416: "The offset is not kept (OffsetOutOfRange).",
+            },
+        ),
+        (access.ACK, topics.ack, AckAnswer, {}, {409: "The offset was never written."}),
+        (access.OFFSETS, topics.latest_offsets, OffsetsAnswer, {}, {}),
+        (
+            access.PUBLISH,
+            topics.publish,
+            PublishAnswer,
+            {},
+            {409: "The writer's sequence does not go on from what it sent."},
+        ),
+    ):
+        app.add_api_route(
+            path,
+            run,
+            methods=["POST"],
+            operation_id=run.__name__,
+            response_model=None,
+            responses={
+                200: {"model": answer, "content": content, "description": "Done."},
+                **_refusals({**_TOPIC_ERRORS, **more}),
+            },
+        )
+
+
+def _add_watching_routes(app: FastAPI, watching: Watching) -> None:
+    described: dict[str, dict[int | str, dict[str, Any]]] = {
+        access.HEALTH: {200: {"model": Health}},
+        access.READY: {200: {"model": Health}, **_refusals({503: "Not ready, and why."})},
+        access.METRICS: {
+            200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+            **_refusals({each: _TOPIC_ERRORS[each] for each in (401, 403, 503)}),
+        },
+    }
+    for path, run in (
+        (access.HEALTH, watching.health),
+        (access.READY, watching.ready),
+        (access.METRICS, watching.metrics),
+    ):
+        app.add_api_route(
+            path,
+            run,
+            methods=["GET"],
+            operation_id=run.__name__,
+            response_model=None,
+            response_class=Response,
+            responses=described[path],
+        )
+
+
+def _refusals(described: dict[int, str]) -> dict[int | str, dict[str, Any]]:
+    return {
+        status: {"model": ErrorAnswer, "description": text} for status, text in described.items()
+    }
+
+
+def _answered(refusal: Callable[[Any], Refusal]) -> Callable[[Request, Exception], Any]:
+    async def answer(_: Request, error: Exception) -> Response:
+        return refusal(error).response()
+
+    return answer
+
+
+def _failed(host: Host) -> Callable[[Request, Exception], Any]:
+    async def answer(request: Request, error: Exception) -> Response:
+        scope = request.scope
+        host.journal.error("request.failed", error, id=scope[REQUEST_ID], endpoint=scope[ENDPOINT])
+        return INTERNAL.response()
+
+    return answer
+
+
+async def _refused_by_the_framework(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for these
+    response = refusal_of_http(error).response()
+    response.headers.update(error.headers or {})
+    return response
+
+
+def _lifespan(host: Host) -> Callable[[FastAPI], Any]:
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        host.open()
+        try:
+            yield
+        finally:
+            host.close()
+
+    return lifespan

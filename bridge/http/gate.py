@@ -1,0 +1,127 @@
+"""Lets in who may ask: a known token, with a role that is high enough."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from duolog.bridge.http.access import REGISTRY, lacks, need_of
+from duolog.bridge.http.answers import Refusal, json_response
+from duolog.bridge.http.callers import ANYBODY
+from duolog.bridge.http.doorkeeper import Doorkeeper
+from duolog.bridge.http.front import ENDPOINT
+from duolog.bridge.metrics.names import REFUSED
+from duolog.bridge.metrics.tally import Tally
+from duolog.server.address import Address
+
+CALLER = "duolog.caller"
+"""Where in the scope it says who asks."""
+
+_NO_TOKEN = Refusal(
+    401,
+    "Unauthorized",
+    "This needs a token. Send it as: Authorization: Bearer TOKEN. Make one with: duolog token "
+    "create",
+)
+_FOREIGN_NAME = Refusal(
+    403,
+    "Forbidden",
+    "Without tokens this host answers only to names of this machine, like localhost: a page in a "
+    "browser could reach it by another. Ask it by 127.0.0.1, or give it tokens.",
+)
+_UNKNOWN_TOKEN = Refusal(
+    401,
+    "Unauthorized",
+    "The token is not one of this host's. Check for a missing end, or have a new one made.",
+)
+_HOST = re.compile(r"(?:\[([^\]]*)\]|([^:]*))(?::[0-9]*)?")
+
+
+class Gate:
+    """In front of all endpoints, before a body is read."""
+
+    def __init__(
+        self,
+        application: ASGIApp,
+        doorkeeper: Doorkeeper,
+        tally: Tally,
+        *,
+        users_consume: bool,
+        known_as: str | None = None,
+    ) -> None:
+        self._application = application
+        self._doorkeeper = doorkeeper
+        self._tally = tally
+        self._users_consume = users_consume
+        self._known_as = known_as
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            refusal = self._refusal(scope)
+            if refusal is not None:
+                await _answer(scope, receive, send, refusal)
+                return
+        await self._application(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> Refusal | None:
+        need = need_of(scope[ENDPOINT], scope["method"], users_consume=self._users_consume)
+        scope[CALLER] = ANYBODY
+        if not self._doorkeeper.wants_tokens:
+            if self._is_asked_by_own_name(scope):
+                return None
+            self._tally.add(REFUSED, "name")
+            return _FOREIGN_NAME
+        if need.role is None:
+            return None
+        token = token_in(scope)
+        caller = self._doorkeeper.caller(token)
+        if caller is None:
+            self._tally.add(REFUSED, "no token" if token is None else "unknown token")
+            return _NO_TOKEN if token is None else _UNKNOWN_TOKEN
+        scope[CALLER] = caller
+        why = lacks(caller, need)
+        if why is not None:
+            self._tally.add(REFUSED, "role")
+            return Refusal(403, "Forbidden", why)
+        return None
+
+    def _is_asked_by_own_name(self, scope: Scope) -> bool:
+        """A browser sends the name that it looked up, which a page may have pointed here."""
+        for name, value in scope["headers"]:
+            if name == b"host":
+                written = _HOST.fullmatch(value.decode("latin-1"))
+                bare = "" if written is None else written[1] or written[2]
+                return bare == self._known_as or Address(bare, 0).is_loopback
+        return True
+
+
+async def _answer(scope: Scope, receive: Receive, send: Send, refusal: Refusal) -> None:
+    response = refusal.response()
+    if scope[ENDPOINT] == REGISTRY:  # its clients know another form
+        response = json_response(
+            {"error_code": refusal.status, "message": refusal.error}, refusal.status
+        )
+    if refusal.status == 401:
+        response.headers["www-authenticate"] = 'Bearer realm="duolog", Basic realm="duolog"'
+    await response(scope, receive, send)
+
+
+def token_in(scope: Scope) -> str | None:
+    """The token that a request brings: as bearer, or as the password of basic auth."""
+    brought = [value for name, value in scope["headers"] if name == b"authorization"]
+    if not brought:
+        return None
+    if len(brought) > 1:
+        return ""
+    scheme, _, rest = brought[0].partition(b" ")
+    if scheme.lower() == b"basic":
+        try:
+            rest = base64.b64decode(rest.strip(), validate=True).partition(b":")[2]
+        except binascii.Error:
+            return ""
+    elif scheme.lower() != b"bearer":
+        return ""
+    return str(rest.strip().decode("latin-1"))

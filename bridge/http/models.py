@@ -1,0 +1,243 @@
+"""What requests and answers hold. The description of the API is made from these."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
+
+from duolog.bridge.http.starts import SCHEMA, Begin, begin_of
+from duolog.log.model import Latest
+
+MOST_RECORDS: Final = 1_000_000
+MOST_BYTES: Final = 64 << 20
+MOST_MESSAGES: Final = 10_000
+_MOST_FIELDS: Final = 50
+_LAST: Final = 2**63 - 1
+
+Offset = Annotated[int, Field(ge=0, le=_LAST)]
+Partition = Annotated[int, Field(ge=0, le=65_535)]
+Name = Annotated[str, Field(min_length=1, max_length=255)]
+Reference = Annotated[
+    Name | Annotated[int, Field(ge=0, le=2**32 - 1)],
+    Field(description="A topic's name, alias or id."),
+]
+
+
+class Request(BaseModel):
+    """Validation holds up everybody, so what is wrong a hundred thousand times is told once."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_no_flood(cls, found: Any) -> Any:
+        if isinstance(found, dict) and len(found) > _MOST_FIELDS:
+            raise ValueError("has more fields than there are")
+        return found
+
+
+class Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class OfTopic(Request):
+    """`topic` also answers to `topic_id`."""
+
+    topic: Reference | None = Field(None, description="Its name, alias or id. Or use topic_id.")
+    topic_id: Reference | None = Field(None, description="Another spelling of topic.")
+
+    @model_validator(mode="after")
+    def _names_one_topic(self) -> Self:
+        if (self.topic is None) == (self.topic_id is None):
+            raise ValueError("name the topic, by topic or by topic_id")
+        return self
+
+    @property
+    def reference(self) -> str | int:
+        found = self.topic_id if self.topic is None else self.topic
+        assert found is not None  # noqa: S101 - checked above
+        return found
+
+
+class ConsumeRequest(OfTopic):
+    """What to read, and how long to wait for it."""
+
+    group_id: Name | None = None
+    start: Annotated[
+        Begin, BeforeValidator(begin_of), WithJsonSchema(SCHEMA), PlainSerializer(str)
+    ] = Latest()
+    limit: int = Field(100, ge=1, le=MOST_RECORDS)
+    max_bytes: int = Field(8 << 20, ge=1, le=MOST_BYTES, description="Of keys and values.")
+    partition_id: Partition | None = Field(None, description="All partitions when left out.")
+    timeout_seconds: float | None = Field(
+        None,
+        ge=0,
+        allow_inf_nan=False,
+        description="How long to wait when there is nothing; more than the cap is the cap.",
+    )
+
+
+class Header(Answer):
+    """A header of a record. `value` is text; one that is not comes as `value_base64`."""
+
+    name: str
+    value: str | None
+    value_base64: str | None = None
+
+
+class Message(Answer):
+    """A record. `key` is text; one that is not comes as `key_base64`."""
+
+    topic: str
+    partition_id: int
+    offset: int
+    message_id: str = Field(description="topic:partition:offset")
+    key: str | None
+    key_base64: str | None = None
+    payload: str | None = Field(description="Base64; null for none, as after a delete.")
+    op: str | None = Field(description="insert, update, delete or read; null for no change.")
+    ts: int = Field(description="Milliseconds since 1970.")
+    payload_mode: str | None
+    source_table: str | None
+    headers: list[Header]
+
+
+class ConsumeAnswer(Answer):
+    """Records, and where to go on."""
+
+    messages: list[Message]
+    next_offset: int | None = Field(
+        description="Where to go on, when one partition was read and gave something."
+    )
+    next_offsets: dict[str, int] = Field(
+        description="Where each partition goes on; may be given as start."
+    )
+    has_more: bool
+
+
+class AckRequest(OfTopic):
+    """Everything up to and including `upto_offset` is done."""
+
+    group_id: Name
+    upto_offset: Offset
+    partition_id: Partition | None = Field(
+        None, description="Needed when the topic has more than one."
+    )
+
+
+class AckAnswer(Answer):
+    success: bool
+    acknowledged_offset: int = Field(description="May be later than asked: it never goes back.")
+
+
+class OffsetsRequest(OfTopic):
+    pass
+
+
+class PartitionRange(Answer):
+    topic: str
+    partition_id: int
+    start_offset: int = Field(description="The first one kept.")
+    next_offset: int = Field(description="The one that is written next.")
+    last_offset: int | None = Field(description="Of the last record; null when none is kept.")
+
+
+class OffsetsAnswer(Answer):
+    offsets: list[PartitionRange]
+
+
+class NewHeader(Request):
+    name: Annotated[str, Field(max_length=1000)]
+    value: str | None = None
+    value_base64: str | None = None
+
+
+class NewMessage(Request):
+    """A record to publish: `value` (text, or JSON that is written compactly) or `payload`."""
+
+    value: Any = None
+    payload: str | None = Field(None, description="Base64, instead of value.")
+    key: Any = Field(None, description="Text, or JSON that is written compactly.")
+    key_base64: str | None = None
+    headers: list[NewHeader] = Field([], max_length=1000, fail_fast=True)
+    partition_id: Partition | None = None
+    op: str | None = None
+    source_table: str | None = None
+    payload_mode: str | None = None
+    ts: Offset | None = None
+
+
+class PublishRequest(Request):
+    """Messages for a topic, or rows of a table for every topic that has a route for them."""
+
+    topic: Reference | None = None
+    topic_id: Reference | None = None
+    messages: list[NewMessage] | None = Field(None, max_length=MOST_MESSAGES, fail_fast=True)
+    table: Name | None = None
+    op: str | None = Field(None, description="insert, update, delete or read.")
+    rows: list[dict[str, Any]] | None = Field(None, max_length=MOST_MESSAGES, fail_fast=True)
+    key_columns: list[Name] = Field(
+        [], description="Which columns are the row's key.", max_length=1000, fail_fast=True
+    )
+    ts: Offset | None = Field(None, description="When the change was made.")
+    writer: Name | None = Field(
+        None, description="With sequence: safe to send again, in the same words."
+    )
+    sequence: Offset | None = Field(None, description="Of the first record; each has the next.")
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> Self:
+        to_topic = self.messages is not None
+        named = (self.topic is not None) + (self.topic_id is not None)
+        if to_topic == (self.rows is not None):
+            raise ValueError("publish messages to a topic, or rows of a table")
+        if to_topic and (named != 1 or self.table is not None or self.op is not None):
+            raise ValueError("messages go to one topic, named by topic or by topic_id")
+        if to_topic and (self.key_columns or self.ts is not None):
+            raise ValueError("key_columns and ts belong to rows; a message has its own ts")
+        if not to_topic and (named or self.table is None or self.op is None):
+            raise ValueError("rows come with their table and op, and no topic: routes choose it")
+        if (self.writer is None) != (self.sequence is None):
+            raise ValueError("writer and sequence belong together")
+        return self
+
+    @property
+    def reference(self) -> str | int:
+        found = self.topic_id if self.topic is None else self.topic
+        assert found is not None  # noqa: S101 - checked above
+        return found
+
+
+class PlacedMessage(Answer):
+    topic: str
+    partition_id: int
+    offset: int
+
+
+class PublishAnswer(Answer):
+    """Where each record lies. It is durable."""
+
+    offsets: list[PlacedMessage]
+
+
+class ErrorAnswer(BaseModel):
+    """Why not. OffsetOutOfRange also has earliest and latest, PartitionHeld the holder."""
+
+    model_config = ConfigDict(extra="allow")
+
+    error: str
+    code: str
+
+
+class Health(Answer):
+    status: str
+    writes: str | None = Field(None, description="Whether writes are taken, and why not.")

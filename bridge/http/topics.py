@@ -1,0 +1,94 @@
+"""POST publish, ack and latest-offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from duolog.bridge.http.answers import json_response
+from duolog.bridge.http.asking import check_table, topic_for
+from duolog.bridge.http.host import Host
+from duolog.bridge.http.messages import op_of, record_of
+from duolog.bridge.http.models import AckRequest, OffsetsRequest, PublishRequest
+from duolog.log.model import Placed
+
+
+class Topics:
+    """What is done to topics besides reading them."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    async def publish(self, request: Request, ask: PublishRequest) -> Response:
+        """Write messages, or rows of a table; durable when answered."""
+        placed = await (
+            self._messages(request, ask) if ask.messages is not None else self._rows(request, ask)
+        )
+        return json_response(
+            {
+                "offsets": [
+                    {"topic": each.topic, "partition_id": each.partition, "offset": each.offset}
+                    for each in placed
+                ]
+            }
+        )
+
+    async def _messages(self, request: Request, ask: PublishRequest) -> Sequence[Placed]:
+        log = self._host.log
+        topic = topic_for(self._host, request, ask.reference)
+        messages = ask.messages or []
+        return await self._host.writers.run(
+            lambda: log.publish(
+                topic.id,
+                [record_of(message) for message in messages],
+                writer=ask.writer,
+                sequence=ask.sequence,
+            )
+        )
+
+    async def _rows(self, request: Request, ask: PublishRequest) -> Sequence[Placed]:
+        log = self._host.log
+        table, op = ask.table or "", op_of(ask.op or "")
+        check_table(self._host, request, table)
+        return await self._host.writers.run(
+            lambda: log.publish_rows(
+                table,
+                op,
+                ask.rows,
+                ask.key_columns,
+                ts_ms=ask.ts,
+                writer=ask.writer,
+                sequence=ask.sequence,
+            )
+        )
+
+    async def ack(self, request: Request, ask: AckRequest) -> Response:
+        """Everything up to and including an offset is done."""
+        log = self._host.log
+        topic = topic_for(self._host, request, ask.reference)
+        position = await self._host.writers.run(
+            lambda: log.ack(ask.group_id, topic.id, ask.upto_offset, ask.partition_id)
+        )
+        return json_response({"success": True, "acknowledged_offset": position.upto_offset})
+
+    async def latest_offsets(self, request: Request, ask: OffsetsRequest) -> Response:
+        """How far each partition reaches."""
+        log = self._host.log
+        topic = topic_for(self._host, request, ask.reference)
+        offsets = await self._host.readers.run(lambda: log.offsets(topic.id))
+        return json_response(
+            {
+                "offsets": [
+                    {
+                        "topic": each.topic,
+                        "partition_id": each.partition,
+                        "start_offset": each.start,
+                        "next_offset": each.next_offset,
+                        "last_offset": each.last_offset,
+                    }
+                    for each in offsets
+                ]
+            }
+        )

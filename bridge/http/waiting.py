@@ -1,0 +1,112 @@
+"""Long polls wait here, without a thread each, and are woken by the append itself.
+
+One event loop owns all of it. Only `_appended` runs elsewhere, in the thread that appends: it notes
+what moved and rings the loop's bell, once until the loop has looked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Protocol
+
+from duolog.log.model import TopicPartition
+
+ALL_PARTITIONS = -1
+"""Instead of a partition: any of the topic's, also one that it gets meanwhile."""
+
+
+class Listenable(Protocol):
+    """A log that says when something was appended."""
+
+    def listen(
+        self, listener: Callable[[Collection[TopicPartition]], None]
+    ) -> Callable[[], None]: ...
+
+
+class Waiter:
+    """One poll that waits. It is registered before it looks, so that nothing slips between."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._woken = loop.create_future()
+
+    def wake(self) -> None:
+        if not self._woken.done():
+            self._woken.set_result(None)
+
+    def look_again(self) -> None:
+        """From here on it waits for the next append."""
+        if self._woken.done():
+            self._woken = self._loop.create_future()
+
+    async def wait(self, gone: asyncio.Future[None], timeout_seconds: float) -> None:
+        """Until an append, the client's leaving, or the end of the time."""
+        await asyncio.wait(
+            {self._woken, gone},
+            timeout=max(0.0, timeout_seconds),
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+
+
+class WaitingRoom:
+    """All waiting polls of one host. Made and used on its event loop."""
+
+    def __init__(self, log: Listenable) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._waiters: dict[TopicPartition, set[Waiter]] = {}
+        self._guard = threading.Lock()  # of the two below
+        self._moved: set[TopicPartition] = set()
+        self._bell_rung = False
+        self.is_stopping = False
+        self._stop_listening = log.listen(self._appended)
+
+    @contextmanager
+    def waiter(self, wanted: Iterable[TopicPartition]) -> Iterator[Waiter]:
+        """Be woken when one of these partitions gets records."""
+        places = tuple(wanted)
+        waiter = Waiter(self._loop)
+        for place in places:
+            self._waiters.setdefault(place, set()).add(waiter)
+        try:
+            yield waiter
+        finally:
+            for place in places:
+                others = self._waiters[place]
+                others.discard(waiter)
+                if not others:
+                    del self._waiters[place]
+
+    def stop(self) -> None:
+        """Let nobody wait any more: all who do are woken, and see `is_stopping`."""
+        self.is_stopping = True
+        for waiters in self._waiters.values():
+            for waiter in waiters:
+                waiter.wake()
+
+    def close(self) -> None:
+        self.stop()
+        self._stop_listening()
+
+    def _appended(self, moved: Collection[TopicPartition]) -> None:
+        # Who registers now reads the heads afterwards, and those are published already.
+        if not self._waiters:
+            return
+        with self._guard:
+            self._moved.update(moved)
+            if self._bell_rung:
+                return
+            self._bell_rung = True
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        with self._guard:
+            moved, self._moved = self._moved, set()
+            self._bell_rung = False
+        topics = {TopicPartition(place.topic_id, ALL_PARTITIONS) for place in moved}
+        for place in moved | topics:
+            for waiter in self._waiters.get(place, ()):
+                waiter.wake()

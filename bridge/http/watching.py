@@ -1,0 +1,78 @@
+"""GET healthz, readyz and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Final
+
+from starlette.responses import Response
+
+from duolog.bridge.http.answers import Refusal, json_response
+from duolog.bridge.http.host import Host
+from duolog.bridge.metrics.exposition import MEDIA_TYPE, exposition
+from duolog.bridge.metrics.looked_up import LookedUp
+from duolog.bridge.metrics.names import INFO, START_TIME
+
+_ANSWERS_WITHIN_SECONDS: Final = 2.0
+
+
+class Watching:
+    """How the host is."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._looked_up = LookedUp(host.log, host.clock)
+        host.tally.put(INFO, version("duolog"), number=1)
+        host.tally.put(START_TIME, number=host.clock.now_ms() / 1000)
+
+    async def health(self) -> Response:
+        """The process answers."""
+        return json_response({"status": "ok"})
+
+    async def ready(self) -> Response:
+        """The log is open and its threads answer. Also says whether writes are taken."""
+        host = self._host
+        why = await self._unready()
+        if why is not None:
+            return Refusal(503, "NotReady", why, retry_after_seconds=1).response()
+        return json_response({"status": "ready", "writes": _writes(host)})
+
+    async def metrics(self) -> Response:
+        """All metrics, as Prometheus reads them."""
+        found = await self._host.watchers.run(self._looked_up.samples)
+        return Response(exposition(self._host.tally, found), media_type=MEDIA_TYPE)
+
+    async def _unready(self) -> str | None:
+        host = self._host
+        if host.room.is_stopping:
+            return "The host is stopping."
+        if host.log.closed:
+            return "The log is closed."
+        checks: tuple[tuple[str, Callable[[], object]], ...] = (
+            ("read", host.log.topics),
+            ("write", _nothing),
+        )
+        for name, call in checks:
+            workers = host.readers if name == "read" else host.writers
+            try:
+                async with asyncio.timeout(_ANSWERS_WITHIN_SECONDS):
+                    await workers.run(call)
+            except TimeoutError:
+                return (
+                    f"The threads that {name} have not answered for {_ANSWERS_WITHIN_SECONDS:g} "
+                    "s: the disk may be stuck."
+                )
+        return None
+
+
+def _writes(host: Host) -> str:
+    free = shutil.disk_usage(host.log.folder).free
+    least = host.log.options.min_free_bytes
+    return "ok" if free >= least else f"refused: {free >> 20} MiB are free, {least >> 20} are kept"
+
+
+def _nothing() -> None:
+    """To see that a thread is free."""

@@ -1,0 +1,1 @@
+"""What the host counts and measures, as Prometheus reads it."""

@@ -1,0 +1,106 @@
+"""Metrics that are read off the log when somebody asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from duolog.bridge.metrics import names
+from duolog.bridge.metrics.exposition import Sample
+from duolog.bridge.metrics.names import Metric
+from duolog.errors import NotFound, OffsetOutOfRange
+
+if TYPE_CHECKING:
+    from duolog.clock import Clock
+    from duolog.log.access import LogAccess
+    from duolog.log.model import GroupPosition, PartitionOffsets
+
+Place = tuple[str, int]
+
+
+class LookedUp:
+    """Reads one log. Call it from one thread at a time."""
+
+    def __init__(self, log: LogAccess, clock: Clock) -> None:
+        self._log = log
+        self._clock = clock
+        self._times: dict[tuple[str, int, int], int] = {}  # of the records that groups are at
+
+    def samples(self) -> Mapping[Metric, list[Sample]]:
+        """All of them, as of now."""
+        found: dict[Metric, list[Sample]] = {}
+        heads = self._heads()
+        for (topic, partition), head in heads.items():
+            labels = (topic, str(partition))
+            found.setdefault(names.TOPIC_START, []).append((labels, head.start))
+            found.setdefault(names.TOPIC_NEXT, []).append((labels, head.next_offset))
+            found.setdefault(names.TOPIC_BYTES, []).append((labels, head.bytes))
+        self._add_groups(found, heads)
+        stats = self._log.stats()
+        for metric, number in (
+            (names.APPENDED, stats.records_appended),
+            (names.DUPLICATES, stats.duplicates_dropped),
+            (names.SYNCS, stats.syncs),
+            (names.CACHE_HITS, stats.cache_hits),
+            (names.CACHE_MISSES, stats.cache_misses),
+        ):
+            found[metric] = [((), number)]
+        return found
+
+    def _heads(self) -> dict[Place, PartitionOffsets]:
+        heads: dict[Place, PartitionOffsets] = {}
+        for topic in self._log.topics():
+            try:
+                heads.update(
+                    {(each.topic, each.partition): each for each in self._offsets(topic.id)}
+                )
+            except NotFound:  # dropped meanwhile
+                continue
+        return heads
+
+    def _offsets(self, topic_id: int) -> tuple[PartitionOffsets, ...]:
+        return self._log.offsets(topic_id)
+
+    def _add_groups(
+        self, found: dict[Metric, list[Sample]], heads: Mapping[Place, PartitionOffsets]
+    ) -> None:
+        now_ms = self._clock.now_ms()
+        times: dict[tuple[str, int, int], int] = {}
+        for at in self._log.group_positions():
+            head = heads.get((at.topic, at.partition))
+            if head is None:
+                continue
+            lag = max(0, head.next_offset - max(at.position, head.start))
+            oldest_ms = now_ms
+            if lag:
+                place = (at.topic, at.partition, max(at.position, head.start))
+                oldest_ms = times[place] = self._time_of(place, now_ms)
+            labels = (at.group, at.topic, str(at.partition), "native")
+            for metric, number in (
+                (names.GROUP_POSITION, float(at.position)),
+                (names.GROUP_LAG, float(lag)),
+                (names.GROUP_LAG_SECONDS, max(0, now_ms - oldest_ms) / 1000),
+                (names.GROUP_STALLED, _stalled_seconds(at, lag, now_ms)),
+            ):
+                found.setdefault(metric, []).append((labels, number))
+        self._times = times
+
+    def _time_of(self, place: tuple[str, int, int], otherwise: int) -> int:
+        """When the record at a place was made; what a group stands at seldom moves between two
+        looks when it matters most, so the last answer is kept.
+        """
+        known = self._times.get(place)
+        if known is not None:
+            return known
+        topic, partition, offset = place
+        try:
+            read = self._log.fetch(topic, partition, offset, max_records=1)
+        except (NotFound, OffsetOutOfRange):  # gone meanwhile
+            return otherwise
+        if not read.batches:
+            return otherwise
+        return int(read.batches[0].records.column("ts")[0].as_py())
+
+
+def _stalled_seconds(at: GroupPosition, lag: int, now_ms: int) -> float:
+    return max(0, now_ms - at.changed_at_ms) / 1000 if lag else 0.0

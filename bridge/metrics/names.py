@@ -1,0 +1,140 @@
+"""Every metric of the host, with what it means. `docs/guide/http.md` has the same list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+PREFIX = "duolog_"
+
+
+class Kind(StrEnum):
+    COUNTER = "counter"  # only grows while the host runs
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric; `name` is without the prefix."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    labels: tuple[str, ...] = ()
+    bounds: tuple[float, ...] = ()  # of a histogram's buckets
+
+    @property
+    def full_name(self) -> str:
+        return PREFIX + self.name
+
+
+_QUICK_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
+_POLL_SECONDS = (0.01, 0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0)
+_PLACE = ("topic", "partition")
+_GROUP = ("consumergroup", "topic", "partition", "side")
+
+INFO = Metric("info", Kind.GAUGE, "Always 1; says which version runs.", ("version",))
+START_TIME = Metric("start_time_seconds", Kind.GAUGE, "When the host started, since 1970.")
+
+REQUESTS = Metric("http_requests_total", Kind.COUNTER, "Requests answered.", ("endpoint", "status"))
+REQUEST_SECONDS = Metric(
+    "http_request_seconds",
+    Kind.HISTOGRAM,
+    "From a request's headers to the end of its answer, without long polls.",
+    ("endpoint",),
+    _QUICK_SECONDS,
+)
+REFUSED = Metric(
+    "http_refused_total",
+    Kind.COUNTER,
+    "Requests refused for who sent them: no token, an unknown one, a role too low, another topic.",
+    ("reason",),
+)
+POLLS_WAITING = Metric("polls_waiting", Kind.GAUGE, "Long polls that wait for a record now.")
+POLL_SECONDS = Metric(
+    "poll_seconds",
+    Kind.HISTOGRAM,
+    "How long a poll took, by how it ended: records, timeout, gone (the client left), stopped.",
+    ("ended",),
+    _POLL_SECONDS,
+)
+POLL_CONFLICTS = Metric(
+    "poll_conflicts_total",
+    Kind.COUNTER,
+    "Polls answered 409, because another of the group was being answered.",
+)
+CONSUMED = Metric(
+    "consumed_records_total", Kind.COUNTER, "Records sent to native consumers.", ("topic",)
+)
+
+TOPIC_START = Metric(
+    "topic_partition_start_offset", Kind.GAUGE, "The first offset still kept.", _PLACE
+)
+TOPIC_NEXT = Metric(
+    "topic_partition_next_offset", Kind.GAUGE, "The offset that is written next.", _PLACE
+)
+TOPIC_BYTES = Metric(
+    "topic_partition_bytes", Kind.GAUGE, "Bytes of the batches that are kept.", _PLACE
+)
+
+GROUP_POSITION = Metric(
+    "consumergroup_position", Kind.GAUGE, "The next offset that the group reads.", _GROUP
+)
+GROUP_LAG = Metric(
+    "consumergroup_lag", Kind.GAUGE, "Records that the group has not acknowledged.", _GROUP
+)
+GROUP_LAG_SECONDS = Metric(
+    "consumergroup_lag_seconds",
+    Kind.GAUGE,
+    "Age of the oldest record that the group has not acknowledged; 0 without lag. Grows while the "
+    "group stands still.",
+    _GROUP,
+)
+GROUP_STALLED = Metric(
+    "consumergroup_seconds_since_progress",
+    Kind.GAUGE,
+    "Time since the group's position last moved; 0 without lag.",
+    _GROUP,
+)
+
+APPENDED = Metric("appended_records_total", Kind.COUNTER, "Records written to the log.")
+DUPLICATES = Metric(
+    "duplicates_dropped_total", Kind.COUNTER, "Records not written again, since they were there."
+)
+SYNCS = Metric("syncs_total", Kind.COUNTER, "Times that the log was made durable.")
+CACHE_HITS = Metric("cache_hits_total", Kind.COUNTER, "Batches read from memory.")
+CACHE_MISSES = Metric("cache_misses_total", Kind.COUNTER, "Batches read from disk.")
+
+RETENTION_RUNS = Metric(
+    "retention_runs_total",
+    Kind.COUNTER,
+    "Runs of retention, by how they ended: done, failed, cancelled.",
+    ("ended",),
+)
+RETENTION_RECORDS = Metric(
+    "retention_deleted_records_total", Kind.COUNTER, "Records that retention removed.", ("topic",)
+)
+RETENTION_BYTES = Metric(
+    "retention_freed_bytes_total", Kind.COUNTER, "Bytes that retention freed.", ("topic",)
+)
+RETENTION_LAST = Metric(
+    "retention_last_done_time_seconds",
+    Kind.GAUGE,
+    "When retention was last through with all topics, since 1970; 0 before.",
+)
+STAGED_SWEPT = Metric(
+    "staged_folders_swept_total", Kind.COUNTER, "Folders of staged parts that nobody needed."
+)
+
+TOKENS = Metric("tokens", Kind.GAUGE, "Tokens that are accepted.")
+TOKEN_RELOAD_FAILURES = Metric(
+    "token_reload_failures_total",
+    Kind.COUNTER,
+    "Times that a changed token file could not be read; the tokens before stay in force.",
+)
+
+METRICS: tuple[Metric, ...] = tuple(
+    value for value in tuple(globals().values()) if isinstance(value, Metric)
+)
+"""All of them, in the order of this file."""

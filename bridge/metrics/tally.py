@@ -1,0 +1,86 @@
+"""Counts and durations as they come up. Safe to use from many threads."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from duolog.bridge.metrics.names import Kind, Metric
+
+Labels = tuple[str, ...]
+
+
+class Durations:
+    """A histogram of one set of labels."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)  # by bucket, the last one without an upper end
+        self.total = 0.0
+
+    def note(self, seconds: float) -> None:
+        self.counts[bisect_left(self.bounds, seconds)] += 1
+        self.total += seconds
+
+
+class Tally:
+    """All counters, gauges and histograms of one host."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._numbers: dict[tuple[Metric, Labels], float] = {}
+        self._durations: dict[tuple[Metric, Labels], Durations] = {}
+
+    def add(self, metric: Metric, *labels: str, by: float = 1) -> None:
+        """Count, up or (a gauge) down."""
+        key = (metric, _checked(metric, labels))
+        with self._guard:
+            self._numbers[key] = self._numbers.get(key, 0) + by
+
+    def put(self, metric: Metric, *labels: str, number: float) -> None:
+        """Set a gauge."""
+        key = (metric, _checked(metric, labels))
+        with self._guard:
+            self._numbers[key] = number
+
+    def note(self, metric: Metric, *labels: str, seconds: float) -> None:
+        """Add a duration to a histogram."""
+        key = (metric, _checked(metric, labels))
+        with self._guard:
+            found = self._durations.get(key)
+            if found is None:
+                found = self._durations[key] = Durations(metric.bounds)
+            found.note(seconds)
+
+    def number(self, metric: Metric, *labels: str) -> float:
+        """What it stands at; 0 when nothing was counted."""
+        with self._guard:
+            return self._numbers.get((metric, labels), 0)
+
+    def numbers(self, metric: Metric) -> list[tuple[Labels, float]]:
+        """What each set of labels stands at. Without labels there is always one."""
+        with self._guard:
+            found = [(key[1], number) for key, number in self._numbers.items() if key[0] is metric]
+        if not metric.labels and not found:
+            return [((), 0)]
+        return found
+
+    def durations(self, metric: Metric) -> Iterator[tuple[Labels, Durations]]:
+        """A copy of each set of labels."""
+        with self._guard:
+            found = [(key[1], each) for key, each in self._durations.items() if key[0] is metric]
+            copies = []
+            for labels, each in found:
+                copy = Durations(each.bounds)
+                copy.counts, copy.total = list(each.counts), each.total
+                copies.append((labels, copy))
+        yield from copies
+
+
+def _checked(metric: Metric, labels: Labels) -> Labels:
+    if len(labels) != len(metric.labels):
+        raise ValueError(f"{metric.name} has the labels {metric.labels}; got {labels}")
+    if metric.kind is Kind.HISTOGRAM and not metric.bounds:
+        raise ValueError(f"{metric.name} is a histogram without buckets")
+    return labels

@@ -1,0 +1,1 @@
+"""The host process: owns a log, serves it, and looks after it."""

@@ -1,0 +1,99 @@
+"""What the owner of a log does by itself: retention, and sweeping what tasks have staged."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Self
+
+from duolog.bridge.journal import Journal
+from duolog.bridge.metrics.names import (
+    RETENTION_BYTES,
+    RETENTION_LAST,
+    RETENTION_RECORDS,
+    RETENTION_RUNS,
+    STAGED_SWEPT,
+)
+from duolog.bridge.metrics.tally import Tally
+from duolog.clock import Clock
+from duolog.log import EmbeddedLog
+
+SWEEP_EVERY_SECONDS = 3600.0
+
+
+class Duties:
+    """A thread that works at intervals, from `start` to `stop`."""
+
+    def __init__(
+        self,
+        log: EmbeddedLog,
+        clock: Clock,
+        tally: Tally,
+        journal: Journal,
+        *,
+        retention_every_seconds: float,
+    ) -> None:
+        self._log = log
+        self._clock = clock
+        self._tally = tally
+        self._journal = journal
+        self._every_seconds = retention_every_seconds
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="duolog-duties")
+        self._sweep_at = clock.monotonic() + SWEEP_EVERY_SECONDS  # opening the log has swept
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Leave off, in the middle of a run if need be, and wait until it has."""
+        self._stopped.set()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    def _work(self) -> None:
+        while not self._stopped.is_set():
+            self._carefully("retention", self.enforce_retention)
+            if self._clock.monotonic() >= self._sweep_at:
+                self._sweep_at = self._clock.monotonic() + SWEEP_EVERY_SECONDS
+                self._carefully("sweep", self.sweep)
+            self._stopped.wait(self._every_seconds)
+
+    def enforce_retention(self) -> None:
+        """One run over all topics."""
+        run = self._log.enforce_retention(cancelled=self._stopped.is_set)
+        for topic, swept in run.by_topic.items():
+            if swept.messages_deleted:
+                self._tally.add(RETENTION_RECORDS, topic, by=swept.messages_deleted)
+                self._tally.add(RETENTION_BYTES, topic, by=swept.bytes_freed)
+                self._journal.note(
+                    "retention.deleted",
+                    topic=topic,
+                    records=swept.messages_deleted,
+                    bytes=swept.bytes_freed,
+                )
+        self._tally.add(RETENTION_RUNS, "cancelled" if run.cancelled else "done")
+        if not run.cancelled:
+            self._tally.put(RETENTION_LAST, number=self._clock.now_ms() / 1000)
+
+    def sweep(self) -> None:
+        """Remove staged parts that nobody needs."""
+        swept = self._log.sweep_staged()
+        if swept:
+            self._tally.add(STAGED_SWEPT, by=swept)
+            self._journal.note("staging.swept", folders=swept)
+
+    def _carefully(self, name: str, work: Callable[[], None]) -> None:
+        """The next interval tries again, whatever went wrong in this one."""
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - the thread goes on, and the journal says so
+            if name == "retention":
+                self._tally.add(RETENTION_RUNS, "failed")
+            self._journal.error(f"{name}.failed", error)

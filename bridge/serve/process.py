@@ -1,0 +1,127 @@
+"""A host from its start to its end."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from duolog.avro.embedded import registry_of
+from duolog.bridge.http.access import lacks, need_of_call
+from duolog.bridge.http.app import host_app
+from duolog.bridge.http.doorkeeper import Doorkeeper
+from duolog.bridge.http.host import Host
+from duolog.bridge.internal.router import internal_router
+from duolog.bridge.internal.waits import Waits
+from duolog.bridge.journal import Journal, JournalHandler
+from duolog.bridge.metrics.tally import Tally
+from duolog.bridge.serve.duties import Duties
+from duolog.bridge.serve.options import HostOptions
+from duolog.log import EmbeddedLog
+from duolog.server.listener import listen, taken
+from duolog.server.run import allow_many_connections, stoppable_server
+
+_KEEP_ALIVE_SECONDS = 75  # clients think between two polls
+_SWITCH_SECONDS = 0.0005  # of Python's lock: its own 5 ms are as long as a publish may take
+_LOGGERS = ("uvicorn.error", "asyncio", "duolog.bridge")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What is said once a host can be asked."""
+
+    url: str
+    log: str
+    log_id: str
+
+
+def serve(
+    open_log: Callable[[], AbstractContextManager[EmbeddedLog]],
+    options: HostOptions,
+    journal: Journal,
+    *,
+    when_started: Callable[[Started], object],
+) -> None:
+    """Serve a log until SIGINT or SIGTERM. Whoever asks while it starts is answered once it has.
+
+    Ends in the opposite order: no new requests, polls answered, writes finished, log closed.
+    """
+    options.check()
+    tally = Tally()
+    doorkeeper = Doorkeeper(options.tokens, tally, journal)
+    allow_many_connections()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    with ExitStack() as ending, listen(options.listen) as listener:
+        log = ending.enter_context(open_log())
+        clock = log.options.clock
+        host = Host(
+            log,
+            clock,
+            tally,
+            journal,
+            doorkeeper,
+            options.topic_rules,
+            options.body_limits,
+            options.advertised_name(),
+        )
+        secret = log.secret()
+        doorkeeper.trust(secret)
+        waits = Waits(log)
+        host.call_when_stopping(waits.stop)
+        application = host_app(
+            host,
+            registry=registry_of(log),
+            internal=internal_router(
+                log, secret=secret, admits=partial(_admits, doorkeeper), waits=waits
+            ),
+        )
+        ending.enter_context(_into_journal(journal))
+        server = ending.enter_context(
+            stoppable_server(
+                application,
+                when_stopping=host.stop_waiting,
+                log_config=None,
+                lifespan="on",
+                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+                **({} if options.tls is None else options.tls.server_options()),
+            )
+        )
+        ending.enter_context(
+            Duties(
+                log,
+                clock,
+                tally,
+                journal,
+                retention_every_seconds=options.retention_every_seconds,
+            )
+        )
+        started = Started(options.url(taken(listener, options.listen)), str(log.folder), log.log_id)
+        log.announce(started.url)
+        when_started(started)
+        journal.note("host.started", url=started.url, log=started.log, log_id=started.log_id)
+        server.run(sockets=[listener])
+        journal.note("host.stopping")
+    journal.note("host.stopped", log=started.log)
+
+
+def _admits(doorkeeper: Doorkeeper, token: str, call: str) -> bool:
+    """Whether a token is enough for a call of another Duolog process."""
+    caller = doorkeeper.caller(token or None)
+    return caller is not None and lacks(caller, need_of_call(call)) is None
+
+
+@contextmanager
+def _into_journal(journal: Journal) -> Iterator[None]:
+    """What the server's libraries complain of goes into the journal too."""
+    handler = JournalHandler(journal)
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)

@@ -1,0 +1,100 @@
+"""`duolog serve`"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from duolog.cli import output
+from duolog.cli.opening import settings_with_log
+from duolog.cli.options import AsJson, LogFolder
+from duolog.server.run import check_installed
+
+if TYPE_CHECKING:
+    from duolog.bridge.serve.process import Started
+
+
+class Detail(StrEnum):
+    """How much is logged; debug is each request."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def serve(
+    log: LogFolder = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Address to listen on; port 0 takes a free one.",
+            show_default="127.0.0.1:7070",
+        ),
+    ] = None,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(help="Who may ask: the file that `duolog token create` writes."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings, instead of ./duolog.toml.")] = None,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(help="PEM file of the host's certificate.")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(help="PEM file of its key, if that is another file.")
+    ] = None,
+    tls_client_ca: Annotated[
+        Path | None,
+        typer.Option(help="PEM file: only clients with a certificate of these may come."),
+    ] = None,
+    advertise: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where others with the same directory reach it."),
+    ] = None,
+    log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON lines on stderr.")] = False,
+    log_level: Annotated[
+        Detail,
+        typer.Option(
+            metavar="LEVEL", help="debug (each request), info, warning or error: what is logged."
+        ),
+    ] = Detail.INFO,
+    as_json: AsJson = False,
+) -> None:
+    """Serve the log over HTTP, until Ctrl-C.
+
+    It owns the log while it runs, and prints the address it took on stdout.
+    Beyond loopback it wants tokens.
+    """
+    check_installed(("fastapi", "uvicorn"), "The host", "bridge")
+    from duolog.avro.embedded import open_log
+    from duolog.bridge.journal import Journal, Level
+    from duolog.bridge.serve.process import serve as serve_log
+
+    flags: dict[str, Any] = {
+        "listen": listen,
+        "tokens": tokens,
+        "tls_certificate": tls_certificate,
+        "tls_key": tls_key,
+        "tls_client_ca": tls_client_ca,
+        "advertise": advertise,
+    }
+    settings, path = settings_with_log(log, flags={"serve": flags}, file=config)
+
+    def say(started: Started) -> None:
+        if as_json:
+            output.json_line({"url": started.url, "log": started.log, "log_id": started.log_id})
+        else:
+            output.write(f"{started.url}\n".encode())
+            output.note(f"Serves {started.log}. Ctrl-C ends it.")
+        output.flush()
+
+    serve_log(
+        lambda: open_log(path, options=settings.log_options(), avro=settings.avro_options()),
+        settings.host_options(),
+        Journal(as_json=log_json, level=Level[log_level.name]),
+        when_started=say,
+    )

@@ -1,0 +1,1 @@
+"""What every HTTP service of Duolog has in common: where it listens, and how it ends."""

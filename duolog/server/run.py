@@ -1,0 +1,72 @@
+"""A server that ends when it is told to, once what is under way is answered."""
+
+from __future__ import annotations
+
+import importlib.util
+import resource
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from duolog.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    import uvicorn
+
+GRACE_SECONDS = 10
+
+
+def check_installed(libraries: tuple[str, ...], what: str, extra: str) -> None:
+    """Name the first library that is missing, and how to get it."""
+    for library in libraries:
+        if importlib.util.find_spec(library) is None:
+            raise InvalidSetting(f"{what} needs {library}: pip install 'duolog[{extra}]'.")
+
+
+@contextmanager
+def stoppable_server(
+    application: Any, *, when_stopping: Callable[[], object] = lambda: None, **options: Any
+) -> Iterator[uvicorn.Server]:
+    """A server that SIGINT and SIGTERM end.
+
+    From here on, not only while it runs; and uvicorn's own way, to raise the signal again when it
+    has stopped, would end the program before the log is closed. `when_stopping` is called from
+    the signal's handler.
+    """
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            super().handle_exit(sig, frame)
+            when_stopping()
+
+    settings: dict[str, Any] = {
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "ws": "none",
+        "timeout_graceful_shutdown": GRACE_SECONDS,
+        **options,
+    }
+    server = Server(uvicorn.Config(application, **settings))
+    before = {
+        number: signal.signal(number, server.handle_exit)
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield server
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def allow_many_connections() -> None:
+    """Take as many open files as the system gives: each waiting client is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,205 @@
+"""Every route, with every kind of token: who is let in, who is told what."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duolog.bridge.http.callers import Caller, Role
+from duolog.bridge.http.rules import TopicRules
+from duolog.bridge.http.tokens import add_token
+from duolog.log.model import Op, Route
+from tests.integration.serve_host import ServedLog, served
+
+TOPICS = "/v1/api/topics"
+SERVED: dict[str, tuple[str, Any]] = {
+    "health": ("/healthz", None),
+    "ready": ("/readyz", None),
+    "description": ("/openapi.json", None),
+    "metrics": ("/metrics", None),
+    "consume": (f"{TOPICS}/consume", {"topic": "orders", "timeout_seconds": 0}),
+    "ack": (f"{TOPICS}/ack", {"topic": "orders", "group_id": "g", "upto_offset": 0}),
+    "offsets": (f"{TOPICS}/latest-offsets", {"topic": "orders"}),
+    "publish": (f"{TOPICS}/publish", {"topic": "orders", "messages": [{"value": "v"}]}),
+    "subjects": ("/registry/subjects", None),
+    "register": ("/registry/subjects/orders-value/versions", {"schema": '"string"'}),
+    "nothing": ("/nothing", None),
+}
+OPEN = {"health", "ready", "description"}
+LEAST = {
+    "metrics": Role.USER,
+    "nothing": Role.USER,
+    "consume": Role.SERVICE,
+    "ack": Role.SERVICE,
+    "offsets": Role.SERVICE,
+    "publish": Role.SERVICE,
+    "subjects": Role.SERVICE,
+    "register": Role.SERVICE,
+}
+WITH_USERS = {"consume", "ack", "offsets"}
+
+
+class Guarded:
+    """A host with tokens."""
+
+    def __init__(self, host: ServedLog, tokens: dict[str, str]) -> None:
+        self.host = host
+        self.tokens = tokens
+
+    def status(self, name: str, token: str | None) -> int:
+        path, content = SERVED[name]
+        return self.host.ask(path, content, token=token).status
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["", "users consume"])
+def guarded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Guarded]:
+    folder = tmp_path_factory.mktemp("guarded")
+    path = folder / "tokens"
+    tokens = {role.word: add_token(path, Caller(role.word, role)) for role in Role}
+    tokens["orders only"] = add_token(path, Caller("orders-only", Role.SERVICE, ("ord*",)))
+    tokens["others only"] = add_token(path, Caller("others-only", Role.SYSTEM, ("other",)))
+    rules = TopicRules(allow_user_role_consume=request.param)
+    with served(folder / "log", tokens=path, rules=rules) as host:
+        for name in ("orders", "other"):
+            host.log.create_topic(name)
+            host.log.publish(name, [])
+        host.log.publish("orders", [])
+        host.log.add_route("orders", Route("shop.orders", frozenset({Op.INSERT})))
+        host.log.add_route("other", Route("shop.orders", frozenset({Op.INSERT})))
+        yield Guarded(host, tokens)
+
+
+def good(name: str) -> set[int]:
+    """What a route answers to those who may ask."""
+    return {404} if name == "nothing" else {409, 200} if name == "ack" else {200}
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_every_route_with_every_role(guarded: Guarded, name: str) -> None:
+    users_consume = guarded.host.host.topic_rules.allow_user_role_consume
+    for role in Role:
+        least = Role.USER if users_consume and name in WITH_USERS else LEAST.get(name)
+        expected = good(name) if least is None or role >= least else {403}
+        assert guarded.status(name, guarded.tokens[role.word]) in expected, role
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_every_route_with_tokens_that_are_none(guarded: Guarded, name: str) -> None:
+    whole = guarded.tokens["system"]
+    for token in (None, "", "x", whole[:-1], whole + "x", whole.upper(), "é" * 40):
+        reply = guarded.host.ask(
+            *SERVED[name],
+            headers={} if token is None else {"Authorization": b"Bearer " + token.encode()},  # type: ignore[dict-item]
+        )
+        assert reply.status in (good(name) if name in OPEN else {401}), token
+        if reply.status == 401:
+            assert "Bearer" in reply.headers["www-authenticate"]
+            assert whole.encode() not in reply.body
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    ["Bearer", "bearer  ", "Basic %%%", "Basic " + base64.b64encode(b"no colon").decode(),
+     "Digest {}", "Token {}", "{}"],
+)  # fmt: skip
+def test_malformed_authorizations_are_refused(guarded: Guarded, authorization: str) -> None:
+    sent = {"Authorization": authorization.format(guarded.tokens["system"])}
+    assert guarded.host.ask("/metrics", headers=sent).status == 401
+
+
+def test_a_token_may_be_the_password_of_basic_auth(guarded: Guarded) -> None:
+    for scheme in ("Basic", "basic"):
+        brought = base64.b64encode(f"anyone:{guarded.tokens['service']}".encode()).decode()
+        sent = {"Authorization": f"{scheme} {brought}"}
+        assert guarded.host.ask("/registry/subjects", headers=sent).status == 200
+
+
+def test_the_registry_refuses_in_its_own_form(guarded: Guarded) -> None:
+    assert guarded.host.ask("/registry/subjects").json["error_code"] == 401
+    low = guarded.host.ask("/registry/subjects", token=guarded.tokens["user"])
+    assert (low.status, low.json["error_code"]) == (403, 403)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content"),
+    [
+        ("PUT", "/registry/config", {"compatibility": "FULL"}),
+        ("DELETE", "/registry/subjects/none", None),
+    ],
+)
+def test_what_a_registry_promises_is_changed_by_a_dba(
+    guarded: Guarded, method: str, path: str, content: Any
+) -> None:
+    ask = guarded.host.ask
+    for role in (Role.USER, Role.SERVICE):
+        refused = ask(path, content, method=method, token=guarded.tokens[role.word])
+        assert refused.status == 403
+    assert ask(path, content, method=method, token=guarded.tokens["dba"]).status in {200, 404}
+
+
+def test_a_token_for_some_topics_sees_no_others(guarded: Guarded) -> None:
+    ask, limited = guarded.host.ask, guarded.tokens["orders only"]
+    for name in ("consume", "offsets", "publish"):
+        assert guarded.status(name, limited) == 200
+        assert guarded.status(name, guarded.tokens["others only"]) == 403
+    other_id = guarded.host.log.topic("other").id
+    for reference in ("other", other_id, str(other_id), "none", 999):
+        refused = ask(f"{TOPICS}/latest-offsets", {"topic": reference}, token=limited)
+        assert (refused.status, refused.code) == (403, "Forbidden"), reference
+    unknown = ask(f"{TOPICS}/latest-offsets", {"topic": "ordnance"}, token=limited)
+    assert (unknown.status, unknown.code) == (404, "UnknownTopic")
+    assert "other" not in unknown.json["error"]
+
+
+def test_a_token_for_some_topics_reads_neither_metrics_nor_writes_schemas(
+    guarded: Guarded,
+) -> None:
+    limited = guarded.tokens["orders only"]
+    assert guarded.status("metrics", limited) == 403
+    assert guarded.status("subjects", limited) == 200
+    assert guarded.status("register", limited) == 403
+
+
+def test_rows_that_would_reach_another_topic_are_refused_whole(guarded: Guarded) -> None:
+    rows = {"table": "shop.orders", "op": "insert", "rows": [{"id": 1}], "key_columns": ["id"]}
+    ask, limited = guarded.host.ask, guarded.tokens["orders only"]
+    before = guarded.host.log.offsets("orders")
+    assert ask(f"{TOPICS}/publish", rows, token=limited).status == 403
+    assert guarded.host.log.offsets("orders") == before
+    assert ask(f"{TOPICS}/publish", rows, token=guarded.tokens["service"]).status == 200
+    unknown = ask(f"{TOPICS}/publish", {**rows, "table": "none"}, token=limited)
+    assert unknown.code == "UnknownRoute"
+    assert "shop.orders" not in unknown.json["error"]
+
+
+def test_refusals_are_counted_by_reason(guarded: Guarded) -> None:
+    def count(reason: str) -> float:
+        reply = guarded.host.ask("/metrics", token=guarded.tokens["user"]).body.decode()
+        for line in reply.splitlines():
+            if line.startswith(f'duolog_http_refused_total{{reason="{reason}"}} '):
+                return float(line.rpartition(" ")[2])
+        return 0.0
+
+    before = [count(each) for each in ("no token", "unknown token", "role", "topic")]
+    guarded.status("publish", None)
+    guarded.status("publish", "unknown")
+    guarded.status("publish", guarded.tokens["user"])
+    guarded.status("publish", guarded.tokens["others only"])
+    after = [count(each) for each in ("no token", "unknown token", "role", "topic")]
+    assert [one - other for one, other in zip(after, before, strict=True)] == [1, 1, 1, 1]
+
+
+def test_no_token_is_ever_said(guarded: Guarded, tmp_path: Path) -> None:
+    said = guarded.host.said.getvalue()
+    shown = guarded.host.ask("/metrics", token=guarded.tokens["dba"]).body.decode()
+    for token in guarded.tokens.values():
+        for text in (said, shown):
+            assert token not in text
+            assert token.removeprefix("duolog_")[:16] not in text
+    assert said.count("\n") > 20

@@ -1,0 +1,305 @@
+"""Publish, consume, acknowledge over HTTP, as applications see it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from duolog.log.model import Op, Record, Retention, Route, TopicSettings
+from tests.integration.serve_host import Reply, ServedLog, served
+from tests.support.clock import ManualClock
+
+ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
+
+
+@pytest.fixture(scope="module")
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory, clock: ManualClock) -> Iterator[ServedLog]:
+    """One host for all of these; each test makes topics of its own."""
+    with served(tmp_path_factory.mktemp("served") / "log", clock=clock) as running:
+        yield running
+
+
+@pytest.fixture
+def topic(host: ServedLog, request: pytest.FixtureRequest) -> str:
+    """A topic with one partition and five records, 0 to 4."""
+    name = request.node.name.replace("[", "-").replace("]", "")[:200]
+    host.log.create_topic(name)
+    assert host.publish(name, *map(str, range(5))).status == 200
+    return str(name)
+
+
+def values(reply: Reply) -> list[str]:
+    assert reply.status == 200, reply.body
+    return [base64.b64decode(each["payload"]).decode() for each in reply.json["messages"]]
+
+
+def test_published_messages_come_back_with_all_they_had(
+    host: ServedLog, clock: ManualClock
+) -> None:
+    host.log.create_topic("whole", TopicSettings(alias="complete", partitions=2))
+    message = {
+        "value": {"qty": 2},
+        "key": "a",
+        "headers": [{"name": "trace", "value": "1f"}, {"name": "raw", "value_base64": "/w=="}],
+        "partition_id": 1,
+        "op": "update",
+        "source_table": "shop.orders",
+        "payload_mode": "full",
+        "ts": 1_600_000_000_000,
+    }
+    placed = host.ask("/v1/api/topics/publish", {"topic": "whole", "messages": [message]})
+    assert placed.json == {"offsets": [{"topic": "whole", "partition_id": 1, "offset": 0}]}
+    expected = {
+        "topic": "whole",
+        "partition_id": 1,
+        "offset": 0,
+        "message_id": "whole:1:0",
+        "key": "a",
+        "payload": base64.b64encode(b'{"qty":2}').decode(),
+        "op": "update",
+        "ts": 1_600_000_000_000,
+        "payload_mode": "full",
+        "source_table": "shop.orders",
+        "headers": [
+            {"name": "trace", "value": "1f"},
+            {"name": "raw", "value": None, "value_base64": "/w=="},
+        ],
+    }
+    topic = host.log.topic("whole")
+    for named in (
+        {"topic": "whole"},
+        {"topic": "complete"},
+        {"topic": topic.id},
+        {"topic_id": "whole"},
+        {"topic_id": str(topic.id)},
+    ):
+        assert host.consume(**named, start="Earliest").json["messages"] == [expected]
+
+
+def test_a_message_without_a_time_gets_the_hosts(
+    host: ServedLog, topic: str, clock: ManualClock
+) -> None:
+    assert host.consume(topic=topic, start="Earliest").json["messages"][0]["ts"] == clock.now_ms()
+
+
+@pytest.mark.parametrize(
+    ("start", "seen"),
+    [
+        ("Earliest", "01234"),
+        ("Latest", ""),
+        (None, ""),
+        ({"Offset": 2}, "234"),
+        ({"Offset": 5}, ""),
+        ({"type": "Offset", "offset": 4}, "4"),
+        ({"Timestamp": 0}, "01234"),
+        ({"Timestamp": 4_000_000_000_000}, ""),
+        ({"Offsets": {"0": 3}}, "34"),
+        ({"Offsets": {}}, "01234"),
+    ],
+)
+def test_where_a_consumer_begins(host: ServedLog, topic: str, start: Any, seen: str) -> None:
+    wanted = {} if start is None else {"start": start}
+    reply = host.consume(topic=topic, **wanted)
+    assert "".join(values(reply)) == seen
+    assert reply.json["next_offsets"] == {"0": 5}
+    assert reply.json["next_offset"] == (5 if seen else None)
+    assert reply.json["has_more"] is False
+
+
+def test_a_start_in_time_finds_the_first_record_as_late_as_it(
+    host: ServedLog, topic: str, clock: ManualClock
+) -> None:
+    clock.advance(seconds=10)
+    later = clock.now_ms()
+    host.publish(topic, "later")
+    assert values(host.consume(topic=topic, start={"Timestamp": later})) == ["later"]
+
+
+def test_an_offset_that_is_not_kept_says_which_are(host: ServedLog, topic: str) -> None:
+    reply = host.consume(topic=topic, start={"Offset": 6})
+    assert (reply.status, reply.code) == (416, "OffsetOutOfRange")
+    assert {name: reply.json[name] for name in ("earliest", "latest", "offset")} == {
+        "earliest": 0,
+        "latest": 5,
+        "offset": 6,
+    }
+
+
+def test_limits_cut_an_answer_and_say_that_there_is_more(host: ServedLog, topic: str) -> None:
+    reply = host.consume(topic=topic, start="Earliest", limit=2)
+    assert values(reply) == ["0", "1"]
+    assert (reply.json["next_offset"], reply.json["has_more"]) == (2, True)
+    host.publish(topic, "x" * 1000, "y" * 1000)
+    large = host.consume(topic=topic, start={"Offset": 5}, max_bytes=1500)
+    assert [each[0] for each in values(large)] == ["x"]
+    assert large.json["has_more"] is True
+    assert len(values(host.consume(topic=topic, start={"Offset": 5}, max_bytes=1))) == 1
+
+
+def test_without_a_group_next_offsets_read_on(host: ServedLog) -> None:
+    host.log.create_topic("walk", TopicSettings(partitions=3))
+    for partition in range(3):
+        host.log.publish("walk", [Record(b"%d" % n, partition=partition) for n in range(7)])
+    start: Any = "Earliest"
+    seen: list[str] = []
+    for _ in range(5):
+        reply = host.consume(topic="walk", start=start, limit=6)
+        messages = reply.json["messages"]
+        seen += [each["message_id"] for each in messages]
+        start = {"Offsets": reply.json["next_offsets"]}
+        if not reply.json["has_more"]:
+            break
+    assert sorted(seen) == sorted(f"walk:{p}:{n}" for p in range(3) for n in range(7))
+    assert len(seen) == 21
+
+
+def test_all_partitions_get_a_fair_share_and_take_turns(host: ServedLog) -> None:
+    host.log.create_topic("fair", TopicSettings(partitions=4))
+    for partition, count in enumerate((100, 100, 2, 0)):
+        if count:
+            host.log.publish("fair", [Record(b"v", partition=partition)] * count)
+    replies = [host.consume(topic="fair", start="Earliest", limit=20) for _ in range(4)]
+    for reply in replies:
+        counts = [0, 0, 0, 0]
+        for each in reply.json["messages"]:
+            counts[each["partition_id"]] += 1
+        assert counts == [9, 9, 2, 0]
+    first = {reply.json["messages"][0]["partition_id"] for reply in replies}
+    assert first == {0, 1, 2}
+    alone = host.consume(topic="fair", start="Earliest", partition_id=2)
+    assert alone.json["next_offsets"] == {"2": 2}
+
+
+def test_one_offset_needs_one_partition(host: ServedLog) -> None:
+    host.log.create_topic("two", TopicSettings(partitions=2))
+    reply = host.consume(topic="two", start={"Offset": 0})
+    assert (reply.status, reply.code) == (422, "InvalidRequest")
+    assert "partition_id" in reply.json["error"]
+    assert host.consume(topic="two", start={"Offset": 0}, partition_id=1).status == 200
+
+
+def test_a_group_goes_on_where_it_acknowledged_and_replays_what_it_did_not(
+    host: ServedLog, topic: str
+) -> None:
+    def poll(group: str, **more: Any) -> list[str]:
+        return values(host.consume(topic=topic, group_id=group, start="Earliest", **more))
+
+    def ack(group: str, upto: int) -> Any:
+        wanted = {"topic": topic, "group_id": group, "upto_offset": upto}
+        return host.ask("/v1/api/topics/ack", wanted).json
+
+    assert poll("a", limit=2) == ["0", "1"]
+    assert poll("a", limit=2) == ["0", "1"]
+    assert ack("a", 1) == {"success": True, "acknowledged_offset": 1}
+    assert poll("a") == ["2", "3", "4"]
+    assert poll("b", limit=1) == ["0"]
+    assert ack("a", 4)["acknowledged_offset"] == 4
+    assert ack("a", 0)["acknowledged_offset"] == 4
+    assert poll("a") == []
+    host.publish(topic, "5")
+    assert poll("a") == ["5"]
+
+
+def test_a_group_whose_place_retention_took_goes_on_at_what_is_kept(
+    host: ServedLog, clock: ManualClock
+) -> None:
+    host.log.create_topic("kept", TopicSettings(retention=Retention(seconds=60)))
+    host.publish("kept", "old")
+    host.ask("/v1/api/topics/ack", {"topic": "kept", "group_id": "g", "upto_offset": 0})
+    host.log.seek("g", "kept", 0, 0)
+    clock.advance(seconds=120)
+    host.publish("kept", "new")
+    host.log.enforce_retention("kept")
+    assert values(host.consume(topic="kept", group_id="g")) == ["new"]
+    refused = host.consume(topic="kept", start={"Offset": 0})
+    assert (refused.status, refused.json["earliest"]) == (416, 1)
+
+
+def test_latest_offsets_say_how_far_each_partition_reaches(host: ServedLog, topic: str) -> None:
+    host.log.create_topic("empty", TopicSettings(partitions=2))
+    asked = host.ask("/v1/api/topics/latest-offsets", {"topic_id": topic})
+    place = {"topic": topic, "partition_id": 0}
+    assert asked.json["offsets"] == [
+        {**place, "start_offset": 0, "next_offset": 5, "last_offset": 4}
+    ]
+    empty = host.ask("/v1/api/topics/latest-offsets", {"topic": "empty"}).json["offsets"]
+    assert [each["last_offset"] for each in empty] == [None, None]
+
+
+def test_arrow_holds_the_same_records_as_json(host: ServedLog, topic: str) -> None:
+    reply = host.ask("/v1/api/topics/consume", {"topic": topic, "start": "Earliest"}, headers=ARROW)
+    assert reply.headers["content-type"] == ARROW["Accept"]
+    table = pa.ipc.open_stream(reply.body).read_all()
+    as_json = host.consume(topic=topic, start="Earliest").json
+    assert table.column("payload").to_pylist() == [
+        base64.b64decode(each["payload"]) for each in as_json["messages"]
+    ]
+    assert table.column("offset").to_pylist() == list(range(5))
+    assert json.loads(table.schema.metadata[b"next_offsets"]) == as_json["next_offsets"]
+    nothing = host.ask(
+        "/v1/api/topics/consume", {"topic": topic, "timeout_seconds": 0}, headers=ARROW
+    )
+    assert pa.ipc.open_stream(nothing.body).read_all().num_rows == 0
+
+
+def test_a_large_arrow_answer_arrives_whole(host: ServedLog) -> None:
+    host.log.create_topic("large")
+    host.log.publish("large", [Record(b"x" * 100_000)] * 60)
+    reply = host.ask(
+        "/v1/api/topics/consume", {"topic": "large", "start": "Earliest"}, headers=ARROW
+    )
+    table = pa.ipc.open_stream(reply.body).read_all()
+    assert table.num_rows == 60
+    assert table.nbytes > 6_000_000
+
+
+def test_rows_go_by_their_routes(host: ServedLog) -> None:
+    host.log.create_topic("routed")
+    host.log.add_route("routed", Route("shop.items", frozenset({Op.INSERT})))
+    rows = {
+        "table": "shop.items",
+        "op": "insert",
+        "rows": [{"id": 1, "name": "tea"}, {"id": 2, "name": "jam"}],
+        "key_columns": ["id"],
+    }
+    placed = host.ask("/v1/api/topics/publish", rows)
+    assert [each["offset"] for each in placed.json["offsets"]] == [0, 1]
+    message = host.consume(topic="routed", start="Earliest").json["messages"][0]
+    assert json.loads(base64.b64decode(message["payload"]))["name"] == "tea"
+    assert (message["source_table"], message["op"]) == ("shop.items", "insert")
+
+
+def test_a_writer_may_send_again(host: ServedLog) -> None:
+    host.log.create_topic("once")
+    wanted = {"topic": "once", "writer": "w", "sequence": 0, "messages": [{"value": "a"}]}
+    first = host.ask("/v1/api/topics/publish", wanted)
+    assert host.ask("/v1/api/topics/publish", wanted).json == first.json
+    assert host.log.offsets("once")[0].next_offset == 1
+    other = {**wanted, "messages": [{"value": "b"}]}
+    refused = host.ask("/v1/api/topics/publish", other)
+    assert (refused.status, refused.code) == (409, "SequenceContentMismatch")
+
+
+def test_nothing_of_a_request_is_written_when_one_message_is_wrong(host: ServedLog) -> None:
+    host.log.create_topic("all-or-none")
+    messages = [{"value": "good"}, {"value": "bad", "partition_id": 9}]
+    reply = host.ask("/v1/api/topics/publish", {"topic": "all-or-none", "messages": messages})
+    assert (reply.status, reply.code) == (404, "UnknownPartition")
+    assert host.log.offsets("all-or-none")[0].next_offset == 0
+
+
+def test_the_registry_of_the_log_is_served_beside_it(host: ServedLog) -> None:
+    reply = host.ask("/registry/subjects/orders-value/versions", {"schema": '"string"'})
+    assert (reply.status, reply.json["id"]) == (200, 1)
+    assert host.ask("/registry/subjects").json == ["orders-value"]
+    assert host.ask("/registry/subjects/none/versions").json["error_code"] == 40401

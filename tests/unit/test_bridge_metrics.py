@@ -1,0 +1,89 @@
+"""Metrics: one list, kept by the document and by what Prometheus is given."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+
+import pytest
+
+from duolog.bridge.metrics import names
+from duolog.bridge.metrics.exposition import exposition
+from duolog.bridge.metrics.names import METRICS, Kind, Metric
+from duolog.bridge.metrics.tally import Tally
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "http.md"
+SAMPLE = re.compile(r'[a-z_]+(\{([a-z_]+="([^"\\\n]|\\.)*",?)+\})? [0-9.e+-]+|.*le="\+Inf".*')
+
+
+def test_every_metric_is_in_the_guide_with_its_meaning() -> None:
+    rows = re.findall(
+        r"^\| `(duolog_\w+)` \| (\w+) \| (.*) \| (.*) \|$", GUIDE.read_text(), re.MULTILINE
+    )
+    assert rows == [
+        (each.full_name, str(each.kind), ", ".join(each.labels), each.meaning) for each in METRICS
+    ]
+
+
+def test_names_are_as_prometheus_wants_them() -> None:
+    assert len({each.name for each in METRICS}) == len(METRICS)
+    for each in METRICS:
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", each.name)
+        assert each.name.endswith("_total") == (each.kind is Kind.COUNTER)
+        assert bool(each.bounds) == (each.kind is Kind.HISTOGRAM)
+        assert list(each.bounds) == sorted(each.bounds)
+        assert each.meaning.endswith(".")
+
+
+def test_the_text_has_every_metric_and_counts_add_up() -> None:
+    tally = Tally()
+    tally.add(names.REQUESTS, "/healthz", "200")
+    tally.add(names.REQUESTS, "/healthz", "200")
+    for seconds in (0.001, 0.002, 99.0):
+        tally.note(names.REQUEST_SECONDS, "/metrics", seconds=seconds)
+    text = exposition(tally, {names.GROUP_LAG: [(('a"\\\n', "orders", "0", "native"), 3.0)]})
+    lines = text.splitlines()
+    for each in METRICS:
+        assert f"# TYPE {each.full_name} {each.kind}" in lines
+    assert 'duolog_http_requests_total{endpoint="/healthz",status="200"} 2' in lines
+    bucket = 'duolog_http_request_seconds_bucket{endpoint="/metrics",le='
+    assert f'{bucket}"0.001"}} 1' in lines
+    assert f'{bucket}"0.0025"}} 2' in lines
+    assert f'{bucket}"30"}} 2' in lines
+    assert f'{bucket}"+Inf"}} 3' in lines
+    assert 'duolog_http_request_seconds_count{endpoint="/metrics"} 3' in lines
+    assert 'duolog_http_request_seconds_sum{endpoint="/metrics"} 99.003' in lines
+    lag = 'consumergroup="a\\"\\\\\\n",topic="orders",partition="0",side="native"'
+    assert f"duolog_consumergroup_lag{{{lag}}} 3" in lines
+    assert all(SAMPLE.fullmatch(line) for line in lines if not line.startswith("#"))
+
+
+def test_a_counter_without_labels_is_there_before_it_counts() -> None:
+    assert "\nduolog_poll_conflicts_total 0\n" in exposition(Tally(), {})
+
+
+def test_wrong_labels_are_a_mistake_in_the_program() -> None:
+    with pytest.raises(ValueError, match="http_requests_total has the labels"):
+        Tally().add(names.REQUESTS, "/healthz")
+    without_bounds = Metric("x", Kind.HISTOGRAM, "None.")
+    with pytest.raises(ValueError, match="without buckets"):
+        Tally().note(without_bounds, seconds=1)
+
+
+def test_threads_lose_no_count() -> None:
+    tally = Tally()
+
+    def count() -> None:
+        for _ in range(2000):
+            tally.add(names.POLL_CONFLICTS)
+            tally.note(names.POLL_SECONDS, "records", seconds=0.1)
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert tally.number(names.POLL_CONFLICTS) == 8000
+    ((_, durations),) = tally.durations(names.POLL_SECONDS)
+    assert sum(durations.counts) == 8000

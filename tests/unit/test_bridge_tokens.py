@@ -1,0 +1,205 @@
+"""The token file and who it lets in."""
+
+from __future__ import annotations
+
+import hmac
+import io
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from duolog.bridge.http import tokens
+from duolog.bridge.http.callers import ANYBODY, THIS_MACHINE, Caller, Role
+from duolog.bridge.http.doorkeeper import Doorkeeper
+from duolog.bridge.http.tokens import add_token, caller_of, hash_of, read_tokens
+from duolog.bridge.journal import Journal
+from duolog.bridge.metrics.names import TOKEN_RELOAD_FAILURES, TOKENS
+from duolog.bridge.metrics.tally import Tally
+from duolog.errors import InvalidSetting, NameTaken
+
+BILLING = Caller("billing", Role.SERVICE, ("orders", "invoices.*"))
+LINE = {"name": "a", "role": "user", "sha256": hash_of("t")}
+
+
+def doorkeeper(path: Path | None) -> tuple[Doorkeeper, Tally, io.StringIO]:
+    tally, said = Tally(), io.StringIO()
+    return Doorkeeper(path, tally, Journal(said)), tally, said
+
+
+def test_a_token_that_was_made_is_known_with_its_role_and_topics(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    first = add_token(path, BILLING)
+    second = add_token(path, Caller("ops", Role.DBA))
+    known = read_tokens(path)
+    assert caller_of(first, known) == BILLING
+    assert caller_of(second, known) == Caller("ops", Role.DBA)
+    assert first != second
+    for wrong in ("", first[:-1], first + "x", hash_of(first), "ü\udcff"):
+        assert caller_of(wrong, known) is None
+
+
+def test_the_file_holds_hashes_only_and_is_its_owners_alone(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    token = add_token(path, BILLING)
+    written = path.read_text()
+    assert token not in written
+    assert token.removeprefix("duolog_") not in written
+    assert hash_of(token) in written
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [each.name for each in tmp_path.iterdir()] == ["tokens"]
+
+
+def test_a_token_cannot_be_guessed() -> None:
+    made = {tokens.make_token() for _ in range(100)}
+    assert len(made) == 100
+    assert all(len(each) > 43 for each in made)
+
+
+def test_every_known_token_is_compared_whichever_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tokens"
+    first = add_token(path, Caller("a", Role.USER))
+    add_token(path, Caller("b", Role.USER))
+    compared: list[str] = []
+
+    def compare(one: str, other: str) -> bool:
+        compared.append(other)
+        return one == other
+
+    monkeypatch.setattr(hmac, "compare_digest", compare)
+    assert caller_of(first, read_tokens(path)) is not None
+    assert len(compared) == 2
+
+
+def test_a_name_is_taken_once(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    add_token(path, BILLING)
+    before = path.read_text()
+    with pytest.raises(NameTaken, match="already has a token named 'billing'"):
+        add_token(path, Caller("billing", Role.USER))
+    assert path.read_text() == before
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a\nb", "x" * 101, "é"])
+def test_names_that_would_mislead_in_a_log_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidSetting, match="cannot name a token"):
+        add_token(tmp_path / "tokens", Caller(name, Role.USER))
+    assert not (tmp_path / "tokens").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("hunter2-hunter2", "It holds hashes, not tokens"),
+        ("[]", "not as `duolog token create` writes it"),
+        ("[" * 100_000, "not as `duolog token create` writes it"),
+        (json.dumps({**LINE, "token": "hunter2-hunter2"}), "not as"),
+        (json.dumps({**LINE, "name": 1}), "has no name"),
+        (json.dumps({**LINE, "name": "a b"}), "has no name"),
+        (json.dumps({**LINE, "role": "root"}), r"\('a'\) has no role"),
+        (json.dumps({**LINE, "role": ["user"]}), r"\('a'\) has no role"),
+        (json.dumps({**LINE, "sha256": "abc"}), "no sha256"),
+        (json.dumps({**LINE, "sha256": "A" * 64}), "no sha256"),
+        (json.dumps({**LINE, "topics": []}), "list of patterns"),
+        (json.dumps({**LINE, "topics": "orders"}), "list of patterns"),
+        (json.dumps({**LINE, "topics": [1]}), "list of patterns"),
+    ],
+)
+def test_a_line_that_is_wrong_is_named_and_not_repeated(
+    tmp_path: Path, line: str, said: str
+) -> None:
+    path = tmp_path / "tokens"
+    path.write_text("\n" + line + "\n")
+    with pytest.raises(InvalidSetting, match=said) as caught:
+        read_tokens(path)
+    assert str(caught.value).startswith(f"Line 2 of the token file {path}")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_two_tokens_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(f"{json.dumps(LINE)}\n{json.dumps(LINE)}\n")
+    with pytest.raises(InvalidSetting, match="two tokens named 'a'"):
+        read_tokens(path)
+
+
+def test_a_file_that_is_not_there_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match="duolog token create --role service"):
+        read_tokens(tmp_path / "tokens")
+
+
+def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InvalidSetting, match="cannot be read: Is a directory"):
+        read_tokens(tmp_path / "folder")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidSetting, match="it is not UTF-8"):
+        read_tokens(tmp_path / "binary")
+    with pytest.raises(InvalidSetting, match="cannot be written: No such file"):
+        add_token(tmp_path / "none" / "tokens", BILLING)
+
+
+def test_without_a_file_everybody_may_do_everything() -> None:
+    keeper, _, _ = doorkeeper(None)
+    assert not keeper.wants_tokens
+    assert keeper.caller(None) == keeper.caller("anything") == ANYBODY
+
+
+def test_a_token_counts_from_when_it_is_made_until_its_line_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    first = add_token(path, BILLING)
+    keeper, tally, said = doorkeeper(path)
+    assert tally.number(TOKENS) == 1
+    later = add_token(path, Caller("later", Role.USER))
+    assert keeper.caller(later) == Caller("later", Role.USER)
+    assert tally.number(TOKENS) == 2
+    path.write_text(path.read_text().splitlines()[1] + "\n")
+    assert keeper.caller(first) is None
+    assert keeper.caller(later) is not None
+    assert later not in said.getvalue()
+    assert said.getvalue().count("tokens.reloaded") == 2
+
+
+@pytest.mark.parametrize("broken", [b"nonsense\n", b"\xff", None])
+def test_a_file_that_broke_leaves_the_tokens_before_in_force_and_says_so_once(
+    tmp_path: Path, broken: bytes | None
+) -> None:
+    path = tmp_path / "tokens"
+    token = add_token(path, BILLING)
+    keeper, tally, said = doorkeeper(path)
+    whole = path.read_bytes()
+    if broken is None:
+        path.unlink()
+    else:
+        path.write_bytes(broken)
+    assert [keeper.caller(token) for _ in range(3)] == [BILLING] * 3
+    assert tally.number(TOKEN_RELOAD_FAILURES) == 1
+    assert said.getvalue().count("tokens.not_reloaded") == 1
+    path.write_bytes(whole)
+    os.utime(path, ns=(1, 1))
+    assert keeper.caller(token) == BILLING
+    assert "tokens.reloaded" in said.getvalue()
+
+
+def test_an_emptied_file_lets_nobody_in(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    token = add_token(path, BILLING)
+    keeper, _, _ = doorkeeper(path)
+    path.write_text("")
+    assert keeper.caller(token) is None
+    assert keeper.wants_tokens
+
+
+def test_the_secret_of_the_logs_directory_is_taken_too(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    add_token(path, BILLING)
+    keeper, _, _ = doorkeeper(path)
+    assert keeper.caller("s" * 64) is None
+    keeper.trust("s" * 64)
+    assert keeper.caller("s" * 64) == THIS_MACHINE
+    assert keeper.caller("s" * 63) is None
+    assert keeper.caller("é") is None

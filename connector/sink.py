@@ -6,31 +6,33 @@ The log is opened twice for some milliseconds, to plan and to commit, and is fre
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from duolog.connector.bad_rows import BadRecords
+from duolog.connector.dead_letter_topic import dead_letters
 from duolog.connector.feeds import feed_for
 from duolog.connector.identity import batch_writer, is_anonymous, stream_writer, target_of
 from duolog.connector.nullability import settled_nullability
 from duolog.connector.options import SinkOptions
 from duolog.connector.row_columns import row_columns
+from duolog.connector.sequence import check_sequence, check_sequence_of, no_sequence_here
 from duolog.connector.stage import LastEpoch, Staged, StagePlan
-from duolog.connector.staged_part import StagedPart
 from duolog.connector.table_rows import TableRows, Unrouted
+from duolog.connector.throw_away import warn_of_throw_away_disk
 from duolog.connector.topic_rows import TopicRows
-from duolog.errors import UnknownRoute
+from duolog.connector.versions import checked_note
+from duolog.errors import DuologError, UnknownRoute
 from duolog.log.model import Appended, Mode, Writer
 from duolog.log.part import Part
-from duolog.log.staging import staging_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from duolog.log import EmbeddedLog
+    from duolog.log.access import LogAccess
+    from duolog.log.staging import StagingPlace
 
 _LOG: Final = logging.getLogger("duolog.connector")
 
@@ -42,19 +44,44 @@ class Planned:
     options: SinkOptions
     stage: StagePlan
 
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns that tell rows apart."""
+        rows = self.stage.rows
+        return ("key",) if isinstance(rows, TopicRows) else rows.feed.key_columns
 
-def plan_stream(options: SinkOptions, schema: pa.Schema) -> Planned:
-    """Plan a batch of a stream. Schemas are registered here; nothing else is written."""
+    @property
+    def nameless(self) -> bool:
+        """Whether this write could not be known again."""
+        return self.stage.writer.mode is Mode.BATCH and is_anonymous(self.options)
+
+
+def plan_stream(options: SinkOptions, schema: pa.Schema, *, may_shuffle: bool = False) -> Planned:
+    """Plan a batch of a stream.
+
+    Schemas are registered here, and the topic for bad rows is made; nothing else is written.
+    `may_shuffle`: the door can have Spark bring rows together.
+    """
+    _check_door(options, may_shuffle=may_shuffle)
     stream_writer(options, "")  # a stream without a name is refused before the log is touched
-    with _opened(options) as log:
+    with opened(options) as log:
         writer = stream_writer(options, _target(options, log))
         return Planned(options.planned(), _stage_plan(options, schema, log, writer))
 
 
-def plan_batch(options: SinkOptions, schema: pa.Schema) -> tuple[Planned, int]:
+def plan_snapshot(options: SinkOptions, schema: pa.Schema, writer: Writer) -> Planned:
+    """Plan the first write of a table that is followed, by a writer that is given."""
+    with opened(options) as log:
+        return Planned(options.planned(), _stage_plan(options, schema, log, writer))
+
+
+def plan_batch(
+    options: SinkOptions, schema: pa.Schema, *, may_shuffle: bool = False
+) -> tuple[Planned, int]:
     """Plan a batch write, and say its epoch; a stream's is known only with its batch."""
+    _check_door(options, may_shuffle=may_shuffle)
     batch_writer(options, "")
-    with _opened(options) as log:
+    with opened(options) as log:
         writer, epoch = batch_writer(options, _target(options, log))
         return Planned(options.planned(), _stage_plan(options, schema, log, writer)), epoch
 
@@ -68,30 +95,72 @@ def commit(planned: Planned, epoch: int, staged: Sequence[Staged]) -> Appended:
             raise told.refusal
     parts = [Part.from_message(told.part) for told in staged]
     ts_ms = staged[0].ts_ms if staged else stage.ts_ms(epoch)
-    settled, unrouted = _settled(stage, epoch, staged, ts_ms)
+    if stage.last is not None and epoch < stage.last.epoch:
+        _refuse_old(planned, epoch)
+    note = checked_note(epoch, staged, stage.last, planned.options.table)
+    settled = _settled(stage, epoch, staged, ts_ms)
+    told_all = [*staged, settled]
+    if settled.part:
+        parts.append(Part.from_message(settled.part))
     try:
-        with _opened(planned.options) as log:
+        with opened(planned.options) as log:
             appended = log.append(
                 stage.writer,
                 epoch,
-                [*parts, *settled],
+                parts,
                 begin_anywhere=planned.options.begin_anywhere,
                 at_ms=ts_ms,
+                note=note,
             )
+            if planned.nameless:
+                _forget(log, stage.writer)
     except BaseException:
-        _remove(settled)
+        _remove(stage.place.at(epoch), [settled])
         raise
     _LOG.info(
-        "committed writer=%s epoch=%d rows=%d records=%d unrouted=%d repeated=%s milliseconds=%d",
+        "committed writer=%s epoch=%d rows=%d records=%d unrouted=%d bad=%d repeated=%s "
+        "milliseconds=%d",
         stage.writer,
         epoch,
         sum(told.rows for told in staged),
         sum(range_.count for range_ in appended.ranges),
-        sum(told.unrouted for told in staged) + unrouted,
+        sum(told.unrouted for told in told_all),
+        sum(told.bad for told in told_all),
         appended.repeated,
         1000 * (time.monotonic() - started),
     )
+    _warn_of_bad_rows(stage, epoch, told_all)
     return appended
+
+
+def _refuse_old(planned: Planned, epoch: int) -> None:
+    """Have the log say what is wrong, before files are missed that went with later epochs."""
+    writer = planned.stage.writer
+    with opened(planned.options) as log:
+        last = log.last_epoch(writer)
+        if last is not None and epoch < last.epoch:
+            log.append(writer, epoch, [])  # raises EpochTooOld
+
+
+def _forget(log: LogAccess, writer: Writer) -> None:
+    """Nobody will ask for this writer again."""
+    try:
+        log.forget_writer(writer)
+    except DuologError as error:  # the rows are written, and that is what counts
+        _LOG.warning("not forgotten writer=%s why=%s", writer, error)
+
+
+def _warn_of_bad_rows(stage: StagePlan, epoch: int, staged: Sequence[Staged]) -> None:
+    bad = sum(told.bad for told in staged)
+    if bad and stage.letters is not None:
+        _LOG.warning(
+            "%d rows could not be written and are in topic=%s writer=%s epoch=%d first: %s",
+            bad,
+            stage.letters.topic.name,
+            stage.writer,
+            epoch,
+            next(told.first_bad for told in staged if told.bad),
+        )
 
 
 def abort(planned: Planned, epoch: int, staged: Sequence[Staged]) -> None:
@@ -101,48 +170,73 @@ def abort(planned: Planned, epoch: int, staged: Sequence[Staged]) -> None:
     under way. So only these tasks' own files go; what is committed lies in the log. Files of tasks
     that told nothing go with the writer's next commit, and at once when it can have none.
     """
-    _remove([Part.from_message(told.part) for told in staged if told.part])
-    if planned.stage.writer.mode is Mode.BATCH and is_anonymous(planned.options):
-        folder = staging_folder(planned.stage.folder, planned.stage.writer, epoch)
-        shutil.rmtree(folder.parent, ignore_errors=True)
+    place = planned.stage.place.at(epoch)
+    try:
+        _remove(place, staged)
+        if planned.nameless:
+            place.remove_writer()
+    except DuologError as error:  # it goes with the writer's next commit; the reason comes first
+        _LOG.warning("not removed writer=%s epoch=%d why=%s", planned.stage.writer, epoch, error)
 
 
-def _remove(parts: Sequence[Part]) -> None:
-    for part in parts:
-        if part.path is not None:
-            Path(part.path).unlink(missing_ok=True)
+def _remove(place: StagingPlace, staged: Sequence[Staged]) -> None:
+    for told in staged:
+        name = Part.from_message(told.part).path if told.part else None
+        if name is not None:
+            place.remove(name)
+
+
+def _check_door(options: SinkOptions, *, may_shuffle: bool) -> None:
+    if may_shuffle:
+        return
+    if options.sequence_by:
+        raise no_sequence_here()
+    warn_of_throw_away_disk(options.path, None)  # the data source's process has no configuration
 
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _opened(options: SinkOptions) -> EmbeddedLog:
-    from duolog.avro.embedded import open_log
+def opened(options: SinkOptions) -> LogAccess:
+    """The log, embedded or at its host."""
+    from duolog.reach import reach
 
-    return open_log(options.path, create=False, avro=options.registry)
+    return reach(
+        options.path,
+        url=options.url,
+        token=options.token,
+        remote=options.remote,
+        avro=options.registry,
+    )
 
 
-def _target(options: SinkOptions, log: EmbeddedLog) -> str:
+def _target(options: SinkOptions, log: LogAccess) -> str:
     topic = None if options.topic is None else log.topic(options.topic).name
     return target_of(topic, options.table)
 
 
 def _stage_plan(
-    options: SinkOptions, schema: pa.Schema, log: EmbeddedLog, writer: Writer
+    options: SinkOptions, schema: pa.Schema, log: LogAccess, writer: Writer
 ) -> StagePlan:
     now_ms = _now_ms()
     rows = _rows(options, schema, log, now_ms)
     last = log.last_epoch(writer)
-    known = None if last is None else LastEpoch(last.epoch, last.at_ms)
-    return StagePlan(log.folder, writer, rows, now_ms, known)
+    known = None if last is None else LastEpoch(last.epoch, last.at_ms, last.note)
+    limit = log.max_record_bytes
+    letters = None
+    if options.bad_records is BadRecords.DLQ:
+        letters = dead_letters(options, log, writer, rows)
+    return StagePlan(log.staging(writer, 0), writer, rows, now_ms, known, limit, letters)
 
 
 def _rows(
-    options: SinkOptions, schema: pa.Schema, log: EmbeddedLog, now_ms: int
+    options: SinkOptions, schema: pa.Schema, log: LogAccess, now_ms: int
 ) -> TopicRows | TableRows:
     if options.table is None:
         topic = None if options.topic is None else log.topic(options.topic)
+        if options.sequence_by:
+            check_sequence(schema, ("key",), options.sequence_by)
         return TopicRows.of(schema, topic, log.topics())
     tables = log.routing_plan().tables
     if options.table not in tables and options.unrouted is not Unrouted.DROP:
@@ -160,22 +254,26 @@ def _rows(
         ts_ms=now_ms,
         row_schema=None if inner is None else settled_nullability(inner, keys),
     )
+    if options.sequence_by:
+        check_sequence_of(feed, options.sequence_by)
     prepared = log.prepare_rows(options.table, feed.rows, feed.key_columns)
     return TableRows(feed, prepared, options.unrouted)
 
 
-def _settled(
-    stage: StagePlan, epoch: int, staged: Sequence[Staged], ts_ms: int
-) -> tuple[list[Part], int]:
-    """What only all tasks together know, as one more part; and how much of it had no route."""
+def _settled(stage: StagePlan, epoch: int, staged: Sequence[Staged], ts_ms: int) -> Staged:
+    """What only all tasks together know, as one more part."""
     messages = [told.left_over for told in staged if told.left_over is not None]
     if not messages or not isinstance(stage.rows, TableRows):
-        return [], 0
-    part = StagedPart(staging_folder(stage.folder, stage.writer, epoch))
+        return Staged()
+    part = stage.part(epoch)
+    box = stage.box(part, epoch, turn=epoch)
     try:
         feed = stage.rows.feed.at(ts_ms)
-        unrouted = stage.rows.write(feed.settle(messages), part, turn=epoch)
-        return [part.finish()], unrouted
+        unrouted = stage.rows.write(
+            feed.settle(messages, stage.place.at(epoch)), part, box, turn=epoch
+        )
+        told = Staged(part=part.finish().message(), unrouted=unrouted)
+        return told if box is None else replace(told, bad=box.rows, first_bad=box.first)
     except BaseException:
         part.abort()
         raise

@@ -6,18 +6,18 @@ only the message of the run that counts reaches the driver.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from duolog.connector.dead_letters import DeadLetterBox, DeadLetters
 from duolog.connector.staged_part import StagedPart
 from duolog.connector.table_rows import TableRows
 from duolog.connector.topic_rows import TopicRows
 from duolog.errors import DuologError, InvalidRequest, NotFound
-from duolog.log.model import Writer
-from duolog.log.staging import staging_folder
+from duolog.log.model import MAX_RECORD_BYTES, Writer
+from duolog.log.staging import StagingPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,9 @@ class Staged:
     rows: int = 0
     row_bytes: int = 0
     unrouted: int = 0
+    bad: int = 0
+    first_bad: str = ""  # what was wrong with the first of them
+    versions: tuple[int, int] | None = None  # the lowest and highest, of a table that counts them
     left_over: bytes | None = None  # of the feed
     ts_ms: int = 0  # what rows without a time of their own took
     refusal: DuologError | None = None  # rows that no other try would make right
@@ -39,17 +42,20 @@ class LastEpoch:
 
     epoch: int
     ts_ms: int
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
     """All that a task needs to know. Picklable, and needs only pyarrow and numpy."""
 
-    folder: Path  # of the log
+    place: StagingPlace  # of the writer, for whatever epoch
     writer: Writer
     rows: TopicRows | TableRows
     now_ms: int
     last: LastEpoch | None = None
+    max_record_bytes: int = MAX_RECORD_BYTES
+    letters: DeadLetters | None = None  # none: a bad row stops the write
 
     def stage(self, batches: Iterable[pa.RecordBatch], *, epoch: int, turn: int) -> Staged:
         """Stage one task's rows. `turn` is the task's number: keyless records spread by it."""
@@ -68,54 +74,73 @@ class StagePlan:
             return self.last.ts_ms
         return self.now_ms
 
+    def part(self, epoch: int) -> StagedPart:
+        """An empty part of this epoch."""
+        return StagedPart(self.place.at(epoch), max_record_bytes=self.max_record_bytes)
+
+    def box(self, part: StagedPart, epoch: int, turn: int) -> DeadLetterBox | None:
+        """Takes bad rows into a part, where they do not stop the write."""
+        if self.letters is None:
+            return None
+        return DeadLetterBox(self.letters, part, self.ts_ms(epoch), turn)
+
     def _staged(self, batches: Iterable[pa.RecordBatch], epoch: int, turn: int) -> Staged:
-        folder = staging_folder(self.folder, self.writer, epoch)
-        part = StagedPart(folder)
+        part = self.part(epoch)
+        box = self.box(part, epoch, turn)
+        counted = _Counted(batches)
         try:
             if isinstance(self.rows, TopicRows):
-                return self._of_topics(self.rows, batches, part, self.ts_ms(epoch), turn)
-            return self._of_table(self.rows, batches, part, self.ts_ms(epoch), turn, folder)
+                for number, batch in enumerate(counted):
+                    self.rows.write(batch, part, box, now_ms=self.ts_ms(epoch), turn=turn + number)
+                told = Staged()
+            else:
+                told = self._of_table(self.rows, counted, part, box, epoch, turn)
+            return replace(
+                told,
+                part=part.finish().message(),
+                rows=counted.rows,
+                row_bytes=counted.row_bytes,
+                bad=0 if box is None else box.rows,
+                first_bad="" if box is None else box.first,
+                ts_ms=self.ts_ms(epoch),
+            )
         except BaseException:
             part.abort()
             raise
-
-    def _of_topics(
-        self,
-        topic_rows: TopicRows,
-        batches: Iterable[pa.RecordBatch],
-        part: StagedPart,
-        ts_ms: int,
-        turn: int,
-    ) -> Staged:
-        rows = row_bytes = 0
-        for number, batch in enumerate(batches):
-            rows += len(batch)
-            row_bytes += batch.nbytes
-            for topic, partition, records in topic_rows.records(
-                batch, now_ms=ts_ms, turn=turn + number
-            ):
-                part.add(topic, partition, records)
-        return Staged(part.finish().message(), rows, row_bytes, ts_ms=ts_ms)
 
     def _of_table(
         self,
         table_rows: TableRows,
         batches: Iterable[pa.RecordBatch],
         part: StagedPart,
-        ts_ms: int,
+        box: DeadLetterBox | None,
+        epoch: int,
         turn: int,
-        folder: Path,
     ) -> Staged:
-        reader = table_rows.feed.at(ts_ms).reader(folder)
+        reader = table_rows.feed.at(self.ts_ms(epoch)).reader(self.place.at(epoch))
         try:
-            rows = row_bytes = unrouted = 0
+            unrouted = 0
             for number, batch in enumerate(batches):
-                rows += len(batch)
-                row_bytes += batch.nbytes
-                unrouted += table_rows.write(reader.changes_of(batch), part, turn=turn + number)
-            unrouted += table_rows.write(reader.finish(), part, turn=turn)
-            left_over = reader.left_over()
-            return Staged(part.finish().message(), rows, row_bytes, unrouted, left_over, ts_ms)
+                changes = table_rows.read(reader, batch, box)
+                unrouted += table_rows.write(changes, part, box, turn=turn + number)
+            unrouted += table_rows.write(reader.finish(), part, box, turn=turn)
+            return Staged(
+                unrouted=unrouted, versions=reader.versions(), left_over=reader.left_over()
+            )
         except BaseException:
             reader.abort()
             raise
+
+
+class _Counted:
+    """Batches, counted on their way."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self.rows = self.row_bytes = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            self.rows += len(batch)
+            self.row_bytes += batch.nbytes
+            yield batch

@@ -1,4 +1,4 @@
-"""A task's part: in memory while it is small, else a file in the epoch's staging folder.
+"""A task's part: in memory while it is small, else a file in the epoch's staging place.
 
 A small part travels inside its message, which saves the owner of the log a file to open, and the
 cluster a shared disk. Runs in Spark tasks.
@@ -6,11 +6,11 @@ cluster a shared disk. Runs in Spark tasks.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from duolog.log.model import Topic
+from duolog.log.model import MAX_RECORD_BYTES, Topic
 from duolog.log.part import Fingerprint, Part, PartBuilder
+from duolog.log.staging import StagingPlace
 
 INLINE_BYTES = 256 << 10
 """Records above this, before compression, go to a file: a driver may get thousands of messages."""
@@ -19,9 +19,16 @@ INLINE_BYTES = 256 << 10
 class StagedPart:
     """Takes records as PartBuilder does."""
 
-    def __init__(self, folder: Path, *, inline_bytes: int = INLINE_BYTES) -> None:
-        self._folder = folder
+    def __init__(
+        self,
+        place: StagingPlace,
+        *,
+        inline_bytes: int = INLINE_BYTES,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+    ) -> None:
+        self._place = place
         self._inline_bytes = inline_bytes
+        self._max_record_bytes = max_record_bytes
         self._bytes = 0
         self._waiting: list[tuple[Topic, int, Any, int]] = []
         self._builder: PartBuilder | None = None
@@ -35,7 +42,7 @@ class StagedPart:
         self._waiting.append((topic, partition, records, order))
         self._bytes += records.nbytes
         if self._bytes > self._inline_bytes:
-            self._begin(self._folder)
+            self._begin(self._place)
 
     def count(self, topic: Topic, fingerprint: Fingerprint) -> None:
         """Add to what the part says of a topic, for rows that leave no record."""
@@ -53,8 +60,8 @@ class StagedPart:
         if self._builder is not None:
             self._builder.abort()
 
-    def _begin(self, folder: Path | None) -> PartBuilder:
-        self._builder = builder = PartBuilder(folder)
+    def _begin(self, place: StagingPlace | None) -> PartBuilder:
+        self._builder = builder = PartBuilder(place, max_record_bytes=self._max_record_bytes)
         for topic, partition, records, order in self._waiting:
             builder.add(topic, partition, records, order=order)
         self._waiting.clear()

@@ -23,10 +23,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from duolog.connector.bad_rows import Bad, sift
+from duolog.connector.dead_letters import DeadLetterBox
 from duolog.connector.headers import is_headers, record_headers
+from duolog.connector.staged_part import StagedPart
 from duolog.errors import InvalidRows, UnknownTopic
 from duolog.log.batch import RECORD_SCHEMA
 from duolog.log.model import Op, PayloadMode, Topic
+from duolog.log.part import check_sizes
 from duolog.log.routing.kinds import is_binary, is_string, without_view
 from duolog.log.routing.murmur2 import partition_of_keys
 
@@ -71,6 +75,55 @@ class TopicRows:
             by_name = {known.alias: known for known in topics if known.alias}
             by_name.update((known.name, known) for known in topics)
         return cls(columns, topic, by_name)
+
+    def write(
+        self,
+        rows: pa.RecordBatch,
+        part: StagedPart,
+        box: DeadLetterBox | None,
+        *,
+        now_ms: int,
+        turn: int,
+    ) -> None:
+        """Put the records of these rows into the part; with a box, bad rows go there."""
+        if box is None:
+            for placed in self.records(rows, now_ms=now_ms, turn=turn):
+                part.add(*placed)
+            return
+        limit = box.letters.max_record_bytes
+
+        def attempt(some: pa.RecordBatch) -> list[Placed]:
+            made = list(self.records(some, now_ms=now_ms, turn=turn))
+            for _, _, records in made:
+                check_sizes(records, limit)
+            return made
+
+        for found in sift(rows, attempt, self.suspects):
+            if isinstance(found, Bad):
+                box.add(found, "row")
+                continue
+            for placed in found:
+                part.add(*placed)
+
+    def suspects(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """Numbers for rows whose topic or partition is not there."""
+        words = np.zeros(len(rows), np.int64)
+        if self.topic is not None:
+            limits = np.full(len(rows), self.topic.partitions)
+        else:
+            named = rows.column("topic").cast(pa.string()).dictionary_encode()
+            topics = [self.topics.get(word.as_py()) for word in named.dictionary]
+            words = pc.fill_null(named.indices.cast(pa.int64()), len(topics)).to_numpy()
+            limits = np.array([0 if t is None else t.partitions for t in (*topics, None)])[words]
+        wanted = np.zeros(len(rows), np.int64)
+        if "partition" in self.columns:
+            wanted = pc.fill_null(rows.column("partition").cast(pa.int64()), 0).to_numpy()
+        wrong = (wanted < 0) | (wanted >= limits)
+        numbers = np.zeros(len(rows), np.int64)
+        places = np.stack((words[wrong], wanted[wrong]), axis=1)
+        _, number = np.unique(places, axis=0, return_inverse=True)
+        numbers[wrong] = 1 + number.reshape(-1)
+        return numbers
 
     def records(self, rows: pa.RecordBatch, *, now_ms: int, turn: int) -> Iterator[Placed]:
         """The records of these rows, in their order within each partition."""

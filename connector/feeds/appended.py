@@ -9,22 +9,22 @@ import numpy as np
 import pyarrow as pa
 
 from duolog.connector.feeds.columns import conformed
-from duolog.connector.feeds.feed import FeedCounts, NothingLeft
+from duolog.connector.feeds.feed import NothingLeft, RowByRow
 from duolog.log.model import Op
 from duolog.log.routing.changes import Changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from duolog.connector.feeds.feed import Ordered
+    from duolog.log.staging import StagingPlace
 
 
 @dataclass(frozen=True, slots=True)
 class AppendFeed:
     """Each row is an insert (or, of a table as it stands, a read), made when the write was planned.
 
-    There is no order between rows of two tasks.
+    There is no order between rows of two tasks, unless `sequence.py` has put them in one.
     """
 
     table: str
@@ -37,17 +37,24 @@ class AppendFeed:
     def at(self, ts_ms: int) -> AppendFeed:
         return replace(self, ts_ms=ts_ms)
 
-    def reader(self, folder: Path | None = None) -> _AppendReader:  # noqa: ARG002 - nothing is left
+    def reader(
+        self,
+        place: StagingPlace | None = None,  # noqa: ARG002 - nothing is left
+    ) -> _AppendReader:
         return _AppendReader(self)
 
-    def settle(self, left_over: Sequence[bytes]) -> NothingLeft:  # noqa: ARG002
+    def settle(
+        self,
+        left_over: Sequence[bytes],  # noqa: ARG002
+        place: StagingPlace | None = None,  # noqa: ARG002
+    ) -> NothingLeft:
         return NothingLeft()
 
 
-class _AppendReader:
+class _AppendReader(RowByRow):
     def __init__(self, feed: AppendFeed) -> None:
+        super().__init__()
         self._feed = feed
-        self.counts = FeedCounts()
 
     def changes_of(self, batch: pa.RecordBatch) -> Iterable[Ordered]:
         feed = self._feed
@@ -61,12 +68,3 @@ class _AppendReader:
             ts=pa.array(np.full(batch.num_rows, feed.ts_ms, np.int64)),
         )
         return ((0, changes),)
-
-    def finish(self) -> Iterable[Ordered]:
-        return ()
-
-    def left_over(self) -> None:
-        return None
-
-    def abort(self) -> None:
-        return None

@@ -27,18 +27,18 @@ import pyarrow.compute as pc
 
 from duolog.connector.feeds.columns import conformed_column, shown
 from duolog.connector.feeds.debezium_json import Envelopes, parsed
-from duolog.connector.feeds.feed import FeedCounts, NothingLeft
+from duolog.connector.feeds.feed import FeedCounts, NothingLeft, RowByRow
 from duolog.errors import InvalidRows
 from duolog.log.model import Op
 from duolog.log.routing.changes import Changes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
     from duolog.connector.feeds.feed import Ordered
+    from duolog.log.staging import StagingPlace
 
 VALUE = "value"
 _OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ, "m": Op.NONE}
@@ -58,22 +58,30 @@ class DebeziumFeed:
     def at(self, ts_ms: int) -> DebeziumFeed:
         return replace(self, ts_ms=ts_ms)
 
-    def reader(self, folder: Path | None = None) -> _DebeziumReader:  # noqa: ARG002 - nothing is left
+    def reader(
+        self,
+        place: StagingPlace | None = None,  # noqa: ARG002 - nothing is left
+    ) -> _DebeziumReader:
         return _DebeziumReader(self)
 
-    def settle(self, left_over: Sequence[bytes]) -> NothingLeft:  # noqa: ARG002
+    def settle(
+        self,
+        left_over: Sequence[bytes],  # noqa: ARG002
+        place: StagingPlace | None = None,  # noqa: ARG002
+    ) -> NothingLeft:
         return NothingLeft()
 
 
-class _DebeziumReader:
+class _DebeziumReader(RowByRow):
     def __init__(self, feed: DebeziumFeed) -> None:
+        super().__init__()
         self._feed = feed
-        self.counts = FeedCounts()
 
     def changes_of(self, batch: pa.RecordBatch) -> Iterator[Ordered]:
-        feed = self._feed
+        feed, rows = self._feed, batch.num_rows
         batch = self._with_events(batch)
         if not batch.num_rows:
+            self.counts += FeedCounts(passed_over=rows)
             return
         if feed.is_json:
             envelopes = parsed(batch.column(VALUE), feed.rows, feed.table)
@@ -82,21 +90,11 @@ class _DebeziumReader:
         op = _ops(envelopes.op, batch, feed.table)
         events = np.flatnonzero(op != Op.NONE)
         if events.size < op.size:
-            self._pass_over(op.size - events.size)
             batch, op, envelopes = batch.take(pa.array(events)), op[events], envelopes.take(events)
         _check_images(op, envelopes, batch, feed.table)
         unknown = np.count_nonzero((op == Op.UPDATE) & ~_valid(envelopes.before))
-        self.counts += FeedCounts(old_unknown=int(unknown))
         yield from self._ordered(batch, op, envelopes)
-
-    def finish(self) -> Iterable[Ordered]:
-        return ()
-
-    def left_over(self) -> None:
-        return None
-
-    def abort(self) -> None:
-        return None
+        self.counts += FeedCounts(old_unknown=int(unknown), passed_over=rows - op.size)
 
     def _with_events(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Without tombstones."""
@@ -107,12 +105,7 @@ class _DebeziumReader:
             there |= _valid(column)
         if there.all():
             return batch
-        kept = np.flatnonzero(there)
-        self._pass_over(batch.num_rows - kept.size)
-        return batch.take(pa.array(kept))
-
-    def _pass_over(self, rows: int) -> None:
-        self.counts += FeedCounts(passed_over=rows)
+        return batch.take(pa.array(np.flatnonzero(there)))
 
     def _ordered(
         self, batch: pa.RecordBatch, op: npt.NDArray[np.int8], envelopes: Envelopes
@@ -153,7 +146,8 @@ def stretches(batch: pa.RecordBatch) -> Iterator[tuple[int, int, int]]:
 
 
 def _of_columns(batch: pa.RecordBatch, rows: pa.Schema, table: str) -> Envelopes:
-    image = pa.struct(list(rows))
+    # All nullable: below an image that is null, so is the key.
+    image = pa.struct([field.with_nullable(True) for field in rows])
     names = batch.schema.names
     op = conformed_column(batch, pa.field("op", pa.string()), table)
     after = conformed_column(batch, pa.field("after", image), table)

@@ -99,9 +99,9 @@ class _Forms:
             envelope = _loaded(value, table)
             if "payload" in envelope:
                 names = names or _type_names(envelope.get("schema"))
-                envelope = envelope["payload"] or {}
+                envelope = _object(envelope["payload"])
             for image in (envelope.get("before"), envelope.get("after")):
-                row: dict[str, Any] = image or {}
+                row = _object(image)
                 for name in unsure & row.keys():
                     if row[name] is not None:
                         written[name] = _form(row[name])
@@ -237,14 +237,24 @@ def _loaded(value: str | bytes, table: str) -> dict[str, Any]:
 
 def _type_names(schema: Any) -> dict[str, str]:
     """Connect's names of the types of a row's columns, from the schema part of an envelope."""
-    if not isinstance(schema, dict):
-        return {}
-    for image in schema.get("fields", ()):
+    for image in _fields(schema):
         if image.get("field") in {"before", "after"}:
             return {
-                each["field"]: each["name"] for each in image.get("fields", ()) if each.get("name")
+                str(each["field"]): str(each["name"])
+                for each in _fields(image)
+                if each.get("field") and each.get("name")
             }
     return {}
+
+
+def _fields(schema: Any) -> list[dict[str, Any]]:
+    fields = _object(schema).get("fields")
+    return [_object(each) for each in fields] if isinstance(fields, list) else []
+
+
+def _object(loaded: Any) -> dict[str, Any]:
+    """What is no object here is refused where all of it is read."""
+    return loaded if isinstance(loaded, dict) else {}
 
 
 def _unscaled(text: str | None, scale: int) -> Decimal | None:

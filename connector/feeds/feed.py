@@ -9,9 +9,9 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from duolog.log.routing.changes import Changes
+    from duolog.log.staging import StagingPlace
 
 Ordered = tuple[int, "Changes"]
 """Changes with their order: of one key's changes, those of a lower order came first.
@@ -40,13 +40,20 @@ class FeedReader(Protocol):
     counts: FeedCounts
 
     def changes_of(self, batch: pa.RecordBatch) -> Iterable[Ordered]:
-        """The changes that are complete with this batch."""
+        """The changes that are complete with this batch.
+
+        Where it raises InvalidRows, nothing of the batch is kept: the rows may come again, fewer
+        at a time.
+        """
 
     def finish(self) -> Iterable[Ordered]:
         """Those that were completed by the last one."""
 
     def left_over(self) -> bytes | None:
         """What only the driver can complete, once `finish` is through: a message for `settle`."""
+
+    def versions(self) -> tuple[int, int] | None:
+        """The lowest and the highest version so far, of a table whose versions never come again."""
 
     def abort(self) -> None:
         """Throw away what was staged, when the task fails."""
@@ -75,10 +82,10 @@ class Feed(Protocol):
         A write that is repeated must give it the time of the first try.
         """
 
-    def reader(self, folder: Path | None = None) -> FeedReader:
-        """A reader for one task; what is left over and large goes to a file in the folder."""
+    def reader(self, place: StagingPlace | None = None) -> FeedReader:
+        """A reader for one task; what is left over and large is staged in the place."""
 
-    def settle(self, left_over: Sequence[bytes]) -> Settled:
+    def settle(self, left_over: Sequence[bytes], place: StagingPlace | None = None) -> Settled:
         """The changes that tasks could not complete, from all their messages."""
 
 
@@ -90,8 +97,27 @@ class Settled(Protocol):
     def __iter__(self) -> Iterator[Ordered]: ...
 
 
+class RowByRow:
+    """What readers share whose rows are each a whole change."""
+
+    def __init__(self) -> None:
+        self.counts = FeedCounts()
+
+    def finish(self) -> Iterable[Ordered]:
+        return ()
+
+    def left_over(self) -> None:
+        return None
+
+    def versions(self) -> None:
+        return None
+
+    def abort(self) -> None:
+        return None
+
+
 class NothingLeft:
-    """For feeds whose rows are each complete."""
+    """For feeds whose rows are each a whole change."""
 
     def __init__(self) -> None:
         self.counts = FeedCounts()

@@ -60,7 +60,7 @@ def feed_for(
     else:
         version, time = _version_and_time(schema, table, kind)
         rows = pa.schema([field for field in schema if field.name not in {*_OF[kind], TIME}])
-        feed = VersionedFeed(table, keys, rows, found, version, time, ts_ms)
+        feed = VersionedFeed(table, keys, rows, found, version, time, ts_ms, kind == "delta")
     if not keys and kind not in {"append", "read"}:
         raise InvalidSetting(
             f"Table '{table}' comes as a change feed ({found}), whose events need a key. Set "

@@ -1,19 +1,15 @@
 """Images of updates whose other half may be in another task, on their way to the driver.
 
-Small ones travel in the message. Large ones are written to a file in the staging folder, in buckets
-by the hash of the key, so that the driver holds one bucket at a time and its memory does not grow
-with the write.
+Small ones travel in the message. Large ones are staged as a file, in buckets by the hash of the
+key, so that the driver holds one bucket at a time and its memory does not grow with the write.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import uuid
 import zlib
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
+
+    from duolog.log.staging import StagedFile, StagingPlace
 
 BUCKETS = 32
 ALL_BUCKETS = -1
@@ -45,32 +43,32 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """What one task could not pair. Either `body` or `path` holds the chunks."""
+    """What one task could not pair. Either `body` or the staged file `name` holds the chunks."""
 
     with_old: tuple[int, ...]  # versions of which the task has seen an old image
     chunks: tuple[Chunk, ...]
     length: int
     crc32: int
     body: bytes | None = None
-    path: str | None = None
+    name: str | None = None
 
     def message(self) -> bytes:
         body = None if self.body is None else b64encode(self.body).decode()
         chunks = [[chunk.bucket, chunk.start, chunk.length] for chunk in self.chunks]
-        fields = [self.with_old, chunks, self.length, self.crc32, body, self.path]
+        fields = [self.with_old, chunks, self.length, self.crc32, body, self.name]
         return json.dumps(fields, separators=(",", ":")).encode()
 
     @classmethod
     def from_message(cls, message: bytes) -> LeftOver:
         try:
-            with_old, chunks, length, crc32, body, path = json.loads(message)
+            with_old, chunks, length, crc32, body, name = json.loads(message)
             return cls(
                 tuple(with_old),
                 tuple(Chunk(*chunk) for chunk in chunks),
                 length,
                 crc32,
                 None if body is None else b64decode(body),
-                path,
+                name,
             )
         except (ValueError, TypeError) as error:
             raise DamagedPart(
@@ -78,20 +76,14 @@ class LeftOver:
                 "with the same Duolog in tasks and driver."
             ) from error
 
-    def content(self) -> memoryview:
+    def content(self, place: StagingPlace | None) -> memoryview:
         """All chunks; what is not as its task wrote it is refused."""
         content: Any = self.body
-        if content is None:
-            try:
-                content = Path(self.path or "").read_bytes()
-            except OSError as error:
-                raise DamagedPart(
-                    f"The staged images in {self.path} cannot be read ({error.strerror}). The "
-                    "staging folder must be the same for tasks and driver."
-                ) from error
-        if len(content) != self.length or zlib.crc32(content) != self.crc32:
+        if content is None and self.name is not None and place is not None:
+            content = place.read(self.name)
+        if content is None or len(content) != self.length or zlib.crc32(content) != self.crc32:
             raise DamagedPart(
-                f"The staged images {'' if self.path is None else f'in {self.path} '}are not what "
+                f"The staged images {'' if self.name is None else f'in {self.name} '}are not what "
                 "their task wrote. Run the write again; if it comes back, check the staging "
                 "folder's disk."
             )
@@ -101,19 +93,19 @@ class LeftOver:
 class LeftOverWriter:
     """Collects what one task leaves over."""
 
-    def __init__(self, folder: Path | None, key_columns: tuple[str, ...]) -> None:
-        self._folder = folder
+    def __init__(self, place: StagingPlace | None, key_columns: tuple[str, ...]) -> None:
+        self._place = place
         self._key_columns = key_columns
         self._pieces: list[bytes] = []
         self._chunks: list[Chunk] = []
         self._length = self._crc32 = 0
-        self._path: Path | None = None
+        self._file: StagedFile | None = None
 
     def add(self, images: pa.RecordBatch, *, last: bool) -> None:
         """Add images; the last ones stay in one chunk when all fits into the message."""
         if not images.num_rows:
             return
-        if self._folder is None or (last and not self._chunks and images.nbytes <= MESSAGE_BYTES):
+        if self._place is None or (last and not self._chunks and images.nbytes <= MESSAGE_BYTES):
             self._keep(ALL_BUCKETS, images)
             return
         bucket = bucket_of(images, self._key_columns)
@@ -131,14 +123,14 @@ class LeftOverWriter:
             tuple(self._chunks),
             self._length,
             self._crc32,
-            None if self._path else b"".join(self._pieces),
-            os.fspath(self._path) if self._path else None,
+            b"".join(self._pieces) if self._file is None else None,
+            None if self._file is None else self._file.finish(),
         )
 
     def abort(self) -> None:
         """Throw it away."""
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
+        if self._file is not None:
+            self._file.abort()
 
     def _keep(self, bucket: int, images: pa.RecordBatch) -> None:
         sink = pa.BufferOutputStream()
@@ -151,26 +143,24 @@ class LeftOverWriter:
         self._crc32 = zlib.crc32(written, self._crc32)
 
     def _spill(self) -> None:
-        if self._folder is None:
+        if self._place is None:
             return
-        if self._path is None:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._path = self._folder / f"{uuid.uuid4().hex}.images"
-            self._path.touch(mode=0o600, exist_ok=False)
-        with self._path.open("ab") as file:
-            file.writelines(self._pieces)
+        if self._file is None:
+            self._file = self._place.begin()
+        for piece in self._pieces:
+            self._file.write(piece)
         self._pieces.clear()
 
 
 def images_by_bucket(
-    left_over: Sequence[LeftOver], key_columns: tuple[str, ...]
+    left_over: Sequence[LeftOver], key_columns: tuple[str, ...], place: StagingPlace | None
 ) -> Iterator[pa.RecordBatch]:
     """All images, those of one key in one batch."""
     if sum(each.length for each in left_over) <= AT_ONCE_BYTES:
-        yield from _read(left_over, key_columns, ALL_BUCKETS)
+        yield from _read(left_over, key_columns, place, ALL_BUCKETS)
         return
     for bucket in range(BUCKETS):
-        yield from _read(left_over, key_columns, bucket)
+        yield from _read(left_over, key_columns, place, bucket)
 
 
 def bucket_of(images: pa.RecordBatch, key_columns: tuple[str, ...]) -> npt.NDArray[np.int32]:
@@ -190,12 +180,15 @@ def _as_text(column: pa.Array) -> pa.Array:
 
 
 def _read(
-    left_over: Sequence[LeftOver], key_columns: tuple[str, ...], wanted: int
+    left_over: Sequence[LeftOver],
+    key_columns: tuple[str, ...],
+    place: StagingPlace | None,
+    wanted: int,
 ) -> Iterator[pa.RecordBatch]:
     found: list[pa.RecordBatch] = []
     for each in left_over:
         chunks = [c for c in each.chunks if ALL_BUCKETS in (wanted, c.bucket) or c.bucket == wanted]
-        content = each.content() if chunks else memoryview(b"")
+        content = each.content(place) if chunks else memoryview(b"")
         for chunk in chunks:
             view = content[chunk.start : chunk.start + chunk.length]
             images = pa.ipc.open_stream(pa.py_buffer(view)).read_next_batch()

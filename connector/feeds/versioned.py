@@ -20,7 +20,7 @@ somebody filtered them out, and it is an update whose old row is not known.
 Order: by version, and deletes before the rest of it, since an overwrite puts delete and insert of
 one key into one version. A key has at most one of each in a version; where it has more, it does
 not tell rows apart and is refused when that is seen. All of a version must be in one write: Delta's
-limits on a trigger may cut one in two (see `lakes/delta.py`).
+limits on a trigger may cut one in two (see `lakes/delta.py`), which `versions.py` notices.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from duolog.connector.feeds.left_over import (
     joined,
 )
 from duolog.connector.feeds.pairing import Pairs, pair
-from duolog.errors import InvalidRows
+from duolog.errors import AmbiguousKey, InvalidRows
 from duolog.log.model import Op
 from duolog.log.routing.changes import Changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     import numpy.typing as npt
 
     from duolog.connector.feeds.feed import Ordered
+    from duolog.log.staging import StagingPlace
 
     Rows = npt.NDArray[np.int64]
 
@@ -79,6 +79,7 @@ class VersionedFeed:
     version: pa.Field
     time: pa.Field | None  # a timestamp
     ts_ms: int  # where there is none
+    counts_on: bool = False  # versions go on from write to write, as Delta's; Iceberg's begin anew
 
     @property
     def batch_schema(self) -> pa.Schema:
@@ -90,23 +91,24 @@ class VersionedFeed:
     def at(self, ts_ms: int) -> VersionedFeed:
         return replace(self, ts_ms=ts_ms)
 
-    def reader(self, folder: Path | None = None) -> _VersionedReader:
-        return _VersionedReader(self, folder)
+    def reader(self, place: StagingPlace | None = None) -> _VersionedReader:
+        return _VersionedReader(self, place)
 
-    def settle(self, left_over: Sequence[bytes]) -> _Settled:
-        return _Settled(self, [LeftOver.from_message(message) for message in left_over])
+    def settle(self, left_over: Sequence[bytes], place: StagingPlace | None = None) -> _Settled:
+        return _Settled(self, [LeftOver.from_message(message) for message in left_over], place)
 
 
 class _VersionedReader:
     """Pairs what it can within its task."""
 
-    def __init__(self, feed: VersionedFeed, folder: Path | None) -> None:
+    def __init__(self, feed: VersionedFeed, place: StagingPlace | None) -> None:
         self._feed = feed
         self._schema = feed.batch_schema
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
         self._with_old: set[int] = set()
-        self._left_over = LeftOverWriter(folder, feed.key_columns)
+        self._versions: tuple[int, int] | None = None
+        self._left_over = LeftOverWriter(place, feed.key_columns)
         self.counts = FeedCounts()
 
     def changes_of(self, batch: pa.RecordBatch) -> Iterator[Ordered]:
@@ -115,6 +117,7 @@ class _VersionedReader:
         rows = _Rows(self._feed, conformed(batch, self._schema, self._feed.table))
         rows.check()
         self._with_old.update(np.unique(rows.version[rows.kind == _OLD]).tolist())
+        self._note(rows.version)
         pairs = rows.pairs()
         yield from rows.changes(inserts=rows.of(_INSERT), deletes=rows.of(_DELETE), pairs=pairs)
         lone = np.sort(np.concatenate((pairs.lone_old, pairs.lone_new)))
@@ -132,8 +135,16 @@ class _VersionedReader:
         left_over = self._left_over.finish(self._with_old)
         return left_over.message() if left_over.chunks or left_over.with_old else None
 
+    def versions(self) -> tuple[int, int] | None:
+        return self._versions if self._feed.counts_on else None
+
     def abort(self) -> None:
         self._left_over.abort()
+
+    def _note(self, version: npt.NDArray[np.int64]) -> None:
+        low, high = int(version.min()), int(version.max())
+        known = self._versions or (low, high)
+        self._versions = min(low, known[0]), max(high, known[1])
 
     def _pair_held(self, *, last: bool) -> Iterator[Ordered]:
         if not self._held:
@@ -149,16 +160,19 @@ class _VersionedReader:
 class _Settled:
     """What tasks left over, paired on the driver."""
 
-    def __init__(self, feed: VersionedFeed, left_over: Sequence[LeftOver]) -> None:
+    def __init__(
+        self, feed: VersionedFeed, left_over: Sequence[LeftOver], place: StagingPlace | None
+    ) -> None:
         self._feed = feed
         self._left_over = left_over
+        self._place = place
         self.counts = FeedCounts()
 
     def __iter__(self) -> Iterator[Ordered]:
         with_old: set[int] = set()
         with_old.update(*(each.with_old for each in self._left_over))
         known = np.array(sorted(with_old), np.int64)
-        for batch in images_by_bucket(self._left_over, self._feed.key_columns):
+        for batch in images_by_bucket(self._left_over, self._feed.key_columns, self._place):
             rows = _Rows(self._feed, batch)
             pairs = rows.pairs()
             moved = np.isin(rows.version[pairs.lone_new], known)
@@ -182,8 +196,11 @@ class _Rows:
         self.version = _no_nulls(feed.table, batch, feed.version.name).cast(pa.int64()).to_numpy()
 
     def check(self) -> None:
+        """Refuse rows before anything is kept of their batch."""
         feed = self._feed
         check_no_null(self.batch, feed.key_columns, feed.table, "Key column")
+        if feed.time is not None:
+            check_no_null(self.batch, (feed.time.name,), feed.table, "Feed column")
 
     def of(self, kind: int) -> Rows:
         return np.flatnonzero(self.kind == kind)
@@ -192,7 +209,7 @@ class _Rows:
         names = (self._feed.version.name, *self._feed.key_columns)
         pairs = pair([self.batch.column(name) for name in names], self.of(_OLD), self.of(_NEW))
         if pairs.doubled is not None:
-            raise InvalidRows(
+            raise AmbiguousKey(
                 f"Table '{self._feed.table}' changed more than one row of one key in one version: "
                 f"{shown(self.batch, pairs.doubled)}. The key {', '.join(self._feed.key_columns)} "
                 "does not tell its rows apart: name columns in keyColumns that do."
@@ -254,7 +271,7 @@ class _Rows:
         feed = self._feed
         if feed.time is None:
             return pa.array(np.full(self.batch.num_rows, feed.ts_ms, np.int64))
-        return as_ms(_no_nulls(feed.table, self.batch, feed.time.name))
+        return as_ms(self.batch.column(feed.time.name))
 
 
 def _taken(table: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:

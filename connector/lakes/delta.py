@@ -1,22 +1,26 @@
 """A Delta table into a log: the table as it stands first, then its changes, with no gap between.
 
-The version that is read as a whole is pinned and remembered in the log, as the version of a batch
-write of its own; the stream begins behind it. So a start that was cut short at any place goes on
-where it stopped.
+The version that is read as a whole is pinned and remembered in the log, as the only epoch of a
+writer of its own; the stream begins behind it. So a start that was cut short at any place goes on
+where it stopped, and of two that start at once the log takes one, behind which both go on.
 
 Delta's own limits on a trigger (1000 files unless told otherwise) may cut a version in two when an
 overwrite or a delete made it without files of changes: then one batch had the inserts and the next
 the deletes of the same keys. So the stream takes versions whole, and its first batch all there are.
+A stream that somebody makes without that is stopped when it happens (`versions.py`).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from duolog.connector.frames import write_batch, write_stream
+from duolog.connector.arrow_rows import arrow_schema
+from duolog.connector.frames import run, write_stream
 from duolog.connector.identity import stream_name, target_of
 from duolog.connector.options import SinkOptions
-from duolog.errors import InvalidSetting
+from duolog.connector.sink import opened, plan_snapshot
+from duolog.errors import EpochGap, EpochTooOld, InvalidSetting
 from duolog.log.model import Mode, Writer
 
 if TYPE_CHECKING:
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
 _SWITCH = "delta.enableChangeDataFeed"
 _NO_LIMIT = 2**31 - 1
+_APART = 2
 
 
 def follow_delta(
@@ -49,16 +54,37 @@ def follow_delta(
         given["table"] = source
     given["changes"] = "delta"
     parsed = SinkOptions.of(given)
-    first = Writer(Mode.BATCH, f"{stream_name(parsed)} first", target_of(None, parsed.table))
+    if not parsed.key_columns:
+        raise InvalidSetting(
+            f"The changes of table {source} need a key, and Delta's tables have none of their own. "
+            "Set keyColumns to the columns that tell its rows apart."
+        )
+    first = Writer(Mode.STREAM, f"{stream_name(parsed)} first", target_of(None, parsed.table))
     table = _Table(spark, source)
     version = _written(parsed, first)
     if version is None:
         table.check_feed()
-        version = table.latest_version()
-        as_first = {**_without(given, "queryname"), "changes": "read"}
-        as_first |= {"txnAppId": first.name, "txnVersion": str(version)}
-        write_batch(table.at(version), as_first)
+        version = _write_first(table, replace(parsed, changes="read", begin_anywhere=True), first)
     return write_stream(table.changes_after(version), given)
+
+
+def _write_first(table: _Table, options: SinkOptions, writer: Writer) -> int:
+    """Write the table as it stands, unless another start was quicker; the version that counts.
+
+    Of a stream, only the epoch after the last one is taken: with every other number left out there
+    never is one, so whoever comes second is refused.
+    """
+    version = table.latest_version()
+    rows = table.at(version)
+    planned = plan_snapshot(options, arrow_schema(rows.schema), writer)
+    try:
+        run(rows, planned, version * _APART)
+    except (EpochGap, EpochTooOld):
+        written = _written(options, writer)
+        if written is None:
+            raise
+        return written
+    return version
 
 
 class _Table:
@@ -102,12 +128,6 @@ class _Table:
 
 def _written(options: SinkOptions, writer: Writer) -> int | None:
     """The version whose rows have been written as they stood."""
-    from duolog.avro.embedded import open_log
-
-    with open_log(options.path, create=False, avro=options.registry) as log:
+    with opened(options) as log:
         last = log.last_epoch(writer)
-    return None if last is None else last.epoch
-
-
-def _without(options: Mapping[str, object], name: str) -> dict[str, object]:
-    return {key: value for key, value in options.items() if key.lower() not in {name, "txnappid"}}
+    return None if last is None else last.epoch // _APART

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from duolog.connector.frames import write_batch
 from duolog.connector.identity import target_of
 from duolog.connector.options import SinkOptions
+from duolog.connector.sink import opened
 from duolog.errors import InvalidSetting
 from duolog.log.model import Mode, Writer
 
@@ -150,9 +151,7 @@ class _Table:
 
 def _last_written(options: SinkOptions) -> int | None:
     """The sequence number up to which the table has been written."""
-    from duolog.avro.embedded import open_log
-
     writer = Writer(Mode.BATCH, options.app_id or "", target_of(None, options.table))
-    with open_log(options.path, create=False, avro=options.registry) as log:
+    with opened(options) as log:
         last = log.last_epoch(writer)
     return None if last is None else last.epoch

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from duolog import open_log
-from duolog.connector import write_batch
-from duolog.connector.lakes import follow_delta
-from duolog.errors import InvalidSetting
+from duolog.connector import write_batch, write_stream
+from duolog.connector.lakes import delta, follow_delta
+from duolog.errors import InvalidSetting, VersionCut
 from duolog.log.model import Envelope, Op, Route, TopicSettings
 
 if TYPE_CHECKING:
@@ -160,6 +160,70 @@ def test_a_table_that_keeps_no_changes_is_refused_before_anything_is_written(
     spark.sql(f"ALTER TABLE delta.`{folder}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     run(follow_delta(spark, folder, options), tmp_path)
     assert final(stories(path)) == {number: {"id": number} for number in range(3)}
+
+
+def test_of_two_first_starts_only_one_writes_the_rows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second has looked before the first wrote, and finds a later version of the table."""
+    table = make_table(spark, "raced", STATEMENTS[:1])
+    path = make_log(tmp_path, table)
+    options = {"path": str(path), "keyColumns": "id", "queryName": "follow"}
+    follow_delta(spark, table, options)
+    looks = [None]
+
+    def looked(*arguments: Any) -> int | None:
+        return looks.pop() if looks else written(*arguments)
+
+    written = delta._written
+    for statement in STATEMENTS[1:3]:
+        play(spark, table, [statement])
+        looks = [None]
+        with monkeypatch.context() as patched:
+            patched.setattr(delta, "_written", looked)
+            writer = follow_delta(spark, table, options)
+        assert looks == []
+    run(writer, tmp_path)
+    told = stories(path)
+    assert final(told) == rows_of(spark, table)
+    assert sum(op == "r" for story in told.values() for op, _, _ in story) == 12
+
+
+def test_a_table_without_a_key_is_refused_before_anything_is_written(
+    spark: SparkSession, stock: str, tmp_path: Path
+) -> None:
+    path = make_log(tmp_path, stock)
+    with pytest.raises(InvalidSetting, match="Set keyColumns"):
+        follow_delta(spark, stock, path=str(path), queryName="q")
+    assert stories(path) == {}
+
+
+def test_a_version_that_a_trigger_cuts_in_two_stops_the_stream(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """An overwrite is told by the files that came and those that went, which Delta may part."""
+    table = make_table(spark, "cut", STATEMENTS[:1])
+    play(spark, table, ["INSERT OVERWRITE {t} SELECT id, area, qty + 1 FROM {t}"])
+    path = make_log(tmp_path, table)
+    reader = spark.readStream.format("delta").option("readChangeFeed", "true")
+    changes = reader.option("startingVersion", 0).option("maxFilesPerTrigger", 1).table(table)
+    options = {"path": str(path), "table": table, "keyColumns": "id", "queryName": "cut"}
+    with pytest.raises(Exception, match=r"VersionCut.*maxFilesPerTrigger to 2147483647"):
+        run(write_stream(changes, options), tmp_path)
+    assert 0 < sum(map(len, stories(path).values())) < 36
+
+
+def test_versions_that_are_written_again_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    table = make_table(spark, "again", STATEMENTS[:3])
+    path = make_log(tmp_path, table)
+    options = {"path": str(path), "table": table, "keyColumns": "id", "txnAppId": "job"}
+    changes = changes_of(spark, table)
+    write_batch(changes.where("_commit_version <= 2"), options, txnVersion=1)
+    write_batch(changes.where("_commit_version <= 2"), options, txnVersion=1)
+    with pytest.raises(VersionCut, match="written up to version 2, and version 2 comes again"):
+        write_batch(changes.where("_commit_version >= 2"), options, txnVersion=2)
+    write_batch(changes.where("_commit_version > 2"), options, txnVersion=2)
+    assert final(stories(path)) == rows_of(spark, table)
 
 
 def run(writer: Any, folder: Path) -> None:

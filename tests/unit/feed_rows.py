@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow as pa
 from duolog.connector.feeds import Feed, FeedCounts, Ordered
 from duolog.log.model import Op
 from duolog.log.routing.changes import Changes
+from duolog.log.staging import StagingPlace
 
 Row = dict[str, Any]
 Tasks = Sequence[Sequence[pa.RecordBatch]]
@@ -37,13 +37,13 @@ class Run:
     left_over: int
 
 
-def run(feed: Feed, tasks: Tasks, folder: Path | None = None) -> Run:
+def run(feed: Feed, tasks: Tasks, place: StagingPlace | None = None) -> Run:
     """Read each task by itself, settle what is left, and merge by order as the log does."""
     parts: list[list[Ordered]] = []
     messages: list[bytes] = []
     counts = FeedCounts()
     for batches in tasks:
-        reader = pickle.loads(pickle.dumps(feed)).reader(folder)
+        reader = pickle.loads(pickle.dumps(feed)).reader(place)
         part: list[Ordered] = []
         for batch in batches:
             part.extend(reader.changes_of(batch))
@@ -53,7 +53,7 @@ def run(feed: Feed, tasks: Tasks, folder: Path | None = None) -> Run:
             messages.append(message)
         counts += reader.counts
         parts.append(part)
-    settled = feed.settle(messages)
+    settled = feed.settle(messages, place)
     parts.append(list(settled))
     counts += settled.counts
     places = [

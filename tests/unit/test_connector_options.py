@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from duolog.connector.bad_rows import BadRecords
 from duolog.connector.options import DEFAULT_SMALL_BATCH_ROWS, SINK_OPTIONS, SinkOptions
 from duolog.connector.table_rows import Unrouted
 from duolog.errors import InvalidSetting
@@ -22,6 +23,9 @@ def test_names_are_taken_in_any_case() -> None:
             "table": "shop.orders",
             "keycolumns": "id, line",
             "UNROUTED": "Drop",
+            "sequenceby": "at,seq",
+            "BadRecords": "DLQ",
+            "dlqtopic": "bad",
             "TxnAppId": "job",
             "txnversion": "7",
             "beginanywhere": "TRUE",
@@ -33,6 +37,9 @@ def test_names_are_taken_in_any_case() -> None:
         table="shop.orders",
         key_columns=("id", "line"),
         unrouted=Unrouted.DROP,
+        sequence_by=("at", "seq"),
+        bad_records=BadRecords.DLQ,
+        dlq_topic="bad",
         app_id="job",
         version=7,
         begin_anywhere=True,
@@ -51,6 +58,8 @@ def test_python_values_are_taken_where_the_meaning_is_plain() -> None:
 def test_defaults() -> None:
     options = SinkOptions.of({"path": "l"})
     assert options.unrouted is Unrouted.FAIL
+    assert options.bad_records is BadRecords.FAIL
+    assert options.sequence_by == ()
     assert options.small_batch_rows == DEFAULT_SMALL_BATCH_ROWS
     assert not options.begin_anywhere
     assert options.version is None
@@ -84,6 +93,10 @@ def test_registry_options_are_kept_apart_and_not_shown() -> None:
     ("given", "told"),
     [
         ({}, "option 'path' names its folder"),
+        ({"path": "l", "url": "http://127.0.0.1:1"}, "Give one of them"),
+        ({"path": "l", "token": "t"}, "'token' belongs to 'url'"),
+        ({"path": "l", "caPath": "t"}, "'caPath' belongs to 'url'"),
+        ({"url": "http://h", "token": b"abc"}, "'token' is of no use"),
         ({"path": ""}, "Option 'path' is ''"),
         ({"path": "l", "topics": "t"}, "There is no option 'topics'. Did you mean 'topic'?"),
         ({"path": "l", "key_columns": "t"}, "Did you mean 'keyColumns'?"),
@@ -93,7 +106,10 @@ def test_registry_options_are_kept_apart_and_not_shown() -> None:
         ({"path": "l", "unrouted": "drop"}, "'unrouted' is for rows of a table"),
         ({"path": "l", "rowColumns": "a INT"}, "'rowColumns' is for rows of a table"),
         ({"path": "l", "table": "t", "unrouted": "keep"}, "must be fail or drop; got 'keep'"),
-        ({"path": "l", "table": "t", "keyColumns": "a,,b"}, "Name columns, comma between"),
+        ({"path": "l", "table": "t", "keyColumns": "a,,b"}, "'keyColumns' is 'a,,b'. Name columns"),
+        ({"path": "l", "topic": "t", "sequenceBy": ",a"}, "'sequenceBy' is ',a'. Name columns"),
+        ({"path": "l", "topic": "t", "badRecords": "skip"}, "must be fail or dlq; got 'skip'"),
+        ({"path": "l", "topic": "t", "dlqTopic": "d"}, "badRecords=dlq. Give that too"),
         ({"path": "l", "txnVersion": "1.5"}, "'txnVersion' must be a whole number from 0"),
         ({"path": "l", "txnVersion": -1}, "'txnVersion' must be a whole number from 0"),
         ({"path": "l", "smallBatchRows": "many"}, "'smallBatchRows' must be a whole number"),

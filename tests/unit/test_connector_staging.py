@@ -24,11 +24,13 @@ from duolog.errors import (
     InvalidRows,
     InvalidSetting,
     LogNotFound,
+    NotWritten,
     UnknownRoute,
     UnknownTopic,
 )
 from duolog.log.model import Envelope, Op, Route, TopicSettings
 from duolog.log.part import Fingerprint, Part
+from duolog.log.staging import LocalStaging
 
 ROWS = pa.schema([("key", pa.string()), ("value", pa.string())])
 INSERTS = frozenset({Op.INSERT})
@@ -220,6 +222,34 @@ def test_abort_of_a_write_without_a_name_leaves_no_folder(path: str) -> None:
     assert list((Path(path) / "staging").iterdir()) == []
 
 
+def test_a_write_without_a_name_is_forgotten_once_it_is_committed(
+    path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def write() -> Planned:
+        planned, epoch = plan_batch(SinkOptions.of({"path": path, "topic": "orders"}), ROWS)
+        commit(planned, epoch, staged(planned, epoch, ["a"]))
+        return planned
+
+    def known(planned: Planned) -> bool:
+        with duolog.open_log(path) as log:
+            return log.last_epoch(planned.stage.writer) is not None
+
+    assert not known(write())
+
+    def fails(*_: object) -> None:
+        raise NotWritten("the disk is tired")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("duolog.log.embedded.EmbeddedLog.forget_writer", fails)
+        assert known(write())  # and the write counts as done, for its rows are there
+    assert "the disk is tired" in caplog.text
+    assert values_in(path) == ["a", "a"]
+    given = {"path": path, "topic": "orders", "txnAppId": "job", "txnVersion": 1}
+    named, epoch = plan_batch(SinkOptions.of(given), ROWS)
+    commit(named, epoch, staged(named, epoch, ["a"]))
+    assert known(named)
+
+
 def test_a_task_that_fails_leaves_no_file(path: str) -> None:
     planned = stream(path)
 
@@ -310,13 +340,13 @@ def test_a_part_stays_in_memory_up_to_its_limit(tmp_path: Path, path: str) -> No
         topic = log.topic("changes")
     planned = stream(path)
     (_, _, records), *_ = planned.stage.rows.records(rows(["a" * 100] * 10), now_ms=1, turn=0)  # type: ignore[union-attr]
-    small = StagedPart(tmp_path / "s", inline_bytes=records.nbytes)
+    small = StagedPart(LocalStaging(tmp_path / "s"), inline_bytes=records.nbytes)
     small.add(topic, 0, records)
     small.count(topic, Fingerprint(filtered_out=2))
     inside = small.finish()
     assert inside.path is None
     assert not (tmp_path / "s").exists()
-    large = StagedPart(tmp_path / "s", inline_bytes=records.nbytes)
+    large = StagedPart(LocalStaging(tmp_path / "s"), inline_bytes=records.nbytes)
     for order in (0, 1):
         large.add(topic, 0, records, order=order)
     outside = large.finish()

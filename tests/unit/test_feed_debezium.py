@@ -80,6 +80,16 @@ def test_columns_become_events_and_tombstones_are_passed_over() -> None:
     assert (came.counts.passed_over, came.counts.old_unknown) == (1, 1)
 
 
+def test_a_key_that_is_never_null_is_null_below_an_image_that_is() -> None:
+    """As the sink settles a key's columns, while Spark calls all columns nullable."""
+    keyed = pa.struct([pa.field("id", pa.int64(), nullable=False), ("note", pa.string())])
+    settled = pa.schema([("before", keyed), ("after", keyed), *list(COLUMNS)[2:]])
+    empty = dict.fromkeys(COLUMNS.names)
+    batch = pa.RecordBatch.from_pylist([each or empty for each in ENVELOPES], schema=COLUMNS)
+    feed = feed_for(settled, table="t", key_columns=["id"], ts_ms=7)
+    assert run(feed, [[batch]]).events == EVENTS
+
+
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.large_string()], ids=str)
 def test_json_becomes_events_with_the_schema_part_and_without(kind: pa.DataType) -> None:
     mixed = [with_schema(each) if at % 2 else each for at, each in enumerate(ENVELOPES)]

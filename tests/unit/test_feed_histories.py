@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duolog.connector.feeds import feed_for, left_over, versioned
+from duolog.log.staging import LocalStaging
 from tests.unit.feed_rows import Event, Row, Run, batches_of, run
 
 DELTA = pa.schema(
@@ -150,7 +151,7 @@ def spread(
 
 
 def run_history(
-    history: History, tasks: list[list[pa.RecordBatch]], folder: Path | None = None
+    history: History, tasks: list[list[pa.RecordBatch]], place: LocalStaging | None = None
 ) -> Run:
     schema = DELTA if history.kind == "delta" else ICEBERG
     feed = feed_for(
@@ -159,7 +160,7 @@ def run_history(
         key_columns=["id", "area"],
     )
     assert feed.found.startswith(history.kind)
-    return run(feed, tasks, folder)
+    return run(feed, tasks, place)
 
 
 def stories_of(events: list[Event]) -> dict[Key, list[Told]]:
@@ -200,7 +201,7 @@ def test_the_same_by_way_of_staged_files_and_buckets(
 ) -> None:
     history, tasks = made
     with small_limits(), tempfile.TemporaryDirectory() as folder:
-        came = run_history(history, tasks, Path(folder))
+        came = run_history(history, tasks, LocalStaging(Path(folder)))
     assert stories_of(came.events) == history.stories
 
 
@@ -249,7 +250,7 @@ def test_limits_are_really_small_in_the_test_above(tmp_path: Path) -> None:
     rows = [{**row, "_change_type": "update_postimage"} for row in _inserts(200)]
     with small_limits():
         schema_feed = feed_for(DELTA, table="t", key_columns=["id"])
-        reader = schema_feed.reader(tmp_path)
+        reader = schema_feed.reader(LocalStaging(tmp_path))
         for batch in batches_of(rows, DELTA, 10):
             assert list(reader.changes_of(batch)) == []
         assert list(reader.finish()) == []
@@ -257,7 +258,7 @@ def test_limits_are_really_small_in_the_test_above(tmp_path: Path) -> None:
         assert message is not None
         (staged,) = tmp_path.iterdir()
         assert len(message) < staged.stat().st_size
-        settled = schema_feed.settle([message])
+        settled = schema_feed.settle([message], LocalStaging(tmp_path))
         assert sum(len(changes) for _, changes in settled) == 200
         assert settled.counts.old_unknown == 200
 

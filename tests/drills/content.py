@@ -67,10 +67,12 @@ def epoch_rows(epoch: int, writer: str = STREAM.name) -> Rows:
     rows: Rows = {}
     for topic, partition in PLACES:
         place = b"e/%s/%d/%s/%d" % (writer.encode(), epoch, topic.encode(), partition)
-        most = 3 if tiny else 60
-        count = 150 + _chosen(place, 100) if large else _chosen(place, most)
+        if tiny:  # a row in one topic and one in the other: each byte of them is tried
+            count = int(partition == 0)
+        else:
+            count = 150 + _chosen(place, 100) if large else _chosen(place, 60)
         rows[topic, partition] = [
-            _filled(b"%s/%d" % (place, index), 2000 if large else 40 + index % 200)
+            _filled(b"%s/%d" % (place, index), 2 if tiny else 2000 if large else 40 + index % 200)
             for index in range(count)
         ]
     return rows

@@ -26,12 +26,12 @@ def demo(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is there so far: route, consume, Avro, kill -9, look again.
+    """Show what is there so far: route, consume, Avro, kill -9, a host.
 
     Every line with a tick was checked. Exit code 1 if one was not so.
     """
     from duolog.avro.embedded import open_log
-    from duolog.cli import demo_avro, demo_crash, demo_routes
+    from duolog.cli import demo_avro, demo_crash, demo_host, demo_routes
 
     where = _new_folder(folder)
     story = Story(as_json=as_json)
@@ -43,6 +43,7 @@ def demo(
             position = demo_routes.read_and_acknowledge(story, log)
             demo_avro.change_columns(story, log)
         demo_crash.kill_a_publisher(story, where, position)
+        demo_host.use_through_host(story, where)
     except BaseException:
         if folder is None:
             shutil.rmtree(where, ignore_errors=True)

@@ -44,7 +44,7 @@ dist: $(READY)  ## the wheel, and the same as dist/duolog.zip for spark-submit -
 	@cp dist/duolog-*.whl dist/duolog.zip
 
 drills: $(READY)  ## the long form of every drill
-	$(BIN)/python -m pytest tests/drills --full -m "full or not full"
+	$(BIN)/python -m pytest tests/drills tests/unit/test_bench.py --full
 
 drills-mutants: $(READY)  ## prove that every drill can fail
 	$(BIN)/python -m pytest tests/drills -k mutant

@@ -72,7 +72,14 @@ TARGETS = {
 }
 
 
-@pytest.mark.parametrize("name", TINY)
+# Spark and a broker for each of them: more than a minute, which `make drills` has.
+_BY_SPARK = {"spark-sink", "spark-source"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.full) if name in _BY_SPARK else name for name in TINY],
+)
 def test_benchmark_measures_and_cleans_up(name: str, tmp_path: Path) -> None:
     report = TINY[name].run(Scratch(tmp_path))
 

@@ -5,7 +5,8 @@ source, and `write_batch` and `write_stream` here.
 
 | question                               | file                                                 |
 |----------------------------------------|------------------------------------------------------|
-| What can be set?                       | `options.py`                                         |
+| What can be set?                       | `options.py`, `option_names.py`, `option_text.py`    |
+| Where is the log?                      | `place.py`                                           |
 | Who writes, and is it a repeat?        | `identity.py`                                        |
 | What are the doors?                    | `data_source.py`, `frames.py`                        |
 | What happens on the driver?            | `sink.py`                                            |

@@ -48,7 +48,7 @@ def write_batch(
     parsed = SinkOptions.of({**(options or {}), **more})
     if is_anonymous(parsed) and _is_in_stream(df):
         raise anonymous_in_stream()
-    warn_of_throw_away_disk(parsed.path, _deploy_mode(df))
+    warn_of_throw_away_disk(parsed.place.path, _deploy_mode(df))
     planned, epoch = plan_batch(parsed, arrow_schema(df.schema), may_shuffle=True)
     return run(df, planned, epoch)
 
@@ -63,7 +63,7 @@ def write_stream(
     if not df.isStreaming:
         raise InvalidSetting("This frame is not a stream. Write it with write_batch.")
     parsed = SinkOptions.of({**(options or {}), **more})
-    warn_of_throw_away_disk(parsed.path, _deploy_mode(df))
+    warn_of_throw_away_disk(parsed.place.path, _deploy_mode(df))
     # Mistakes show here, not in the first batch.
     plan_stream(parsed, arrow_schema(df.schema), may_shuffle=True)
 

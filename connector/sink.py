@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from duolog.log.staging import StagingPlace
 
 _LOG: Final = logging.getLogger("duolog.connector")
+_LOCK_WAIT_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +192,8 @@ def _check_door(options: SinkOptions, *, may_shuffle: bool) -> None:
         return
     if options.sequence_by:
         raise no_sequence_here()
-    warn_of_throw_away_disk(options.path, None)  # the data source's process has no configuration
+    deploy_mode = None  # the data source's process has no configuration
+    warn_of_throw_away_disk(options.place.path, deploy_mode)
 
 
 def _now_ms() -> int:
@@ -200,15 +202,7 @@ def _now_ms() -> int:
 
 def opened(options: SinkOptions) -> LogAccess:
     """The log, embedded or at its host."""
-    from duolog.reach import reach
-
-    return reach(
-        options.path,
-        url=options.url,
-        token=options.token,
-        remote=options.remote,
-        avro=options.registry,
-    )
+    return options.place.opened(lock_wait_seconds=_LOCK_WAIT_SECONDS, avro=options.registry)
 
 
 def _target(options: SinkOptions, log: LogAccess) -> str:

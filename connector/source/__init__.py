@@ -2,14 +2,13 @@
 
 | question                                     | file                               |
 |----------------------------------------------|------------------------------------|
-| What can be set?                             | `options.py`, `option_text.py`     |
+| What can be set?                             | `options.py`                       |
 | Which topics and partitions?                 | `choice.py`                        |
 | Where does a read begin and end?             | `points.py`, `resolving.py`        |
 | What does a batch read take?                 | `batch.py`, `ranges.py`            |
 | How far does a micro-batch go?               | `stream.py`, `limits.py`           |
 | What lies in the checkpoint?                 | `offset.py`                        |
 | What if records are gone?                    | `losses.py`                        |
-| Where is the log?                            | `place.py`                         |
 | What happens in tasks?                       | `reading.py`, `columns.py`         |
 | How do bytes become columns?                 | `decoding.py`, `spark_types.py`    |
 """

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from duolog.connector.source.option_text import partitions_by_topic
+from duolog.connector.option_text import partitions_by_topic
 from duolog.errors import InvalidSetting, UnknownPartition
 
 if TYPE_CHECKING:

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from duolog.avro.registry.port import Registry
     from duolog.avro.schema import Schema
     from duolog.avro.wire import SchemaId
+    from duolog.connector.place import LogPlace
     from duolog.connector.source.choice import Place
     from duolog.connector.source.options import SourceOptions
-    from duolog.connector.source.place import LogPlace
     from duolog.log.fetched import FetchedBatch
 
 

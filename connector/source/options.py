@@ -2,97 +2,78 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from duolog.connector.option_names import PLACE_OPTIONS, Option, OptionNames
+from duolog.connector.option_text import flag, seconds, whole
+from duolog.connector.place import LogPlace
 from duolog.connector.source.choice import Choice, choice_of
-from duolog.connector.source.option_text import flag, seconds, text, whole
-from duolog.connector.source.place import LogPlace
 from duolog.connector.source.points import Points, ending_points, starting_points
 from duolog.errors import InvalidSetting
 
 _LOG: Final = logging.getLogger("duolog.connector")
 
 
-@dataclass(frozen=True, slots=True)
-class SourceOption:
-    """One option, for messages and documents."""
-
-    name: str
-    meaning: str
-    default: str = ""
-
-
 SOURCE_OPTIONS: Final = (
-    SourceOption("path", "the log's folder", "this or `url`"),
-    SourceOption("url", "where the log's host is asked, as in `https://bridge.example:8443`"),
-    SourceOption("token", "with `url`: what the host lets in", "the variable `DUOLOG_TOKEN`"),
-    SourceOption(
-        "allowPlainHttp", "with `url`: `true` sends the token over a network without TLS", "false"
-    ),
-    SourceOption(
-        "caPath", "with `url`: a PEM file of who vouches for the host", "the usual authorities"
-    ),
-    SourceOption("subscribe", "topics by name or alias, comma between", "one of these three"),
-    SourceOption(
+    *PLACE_OPTIONS,
+    Option("subscribe", "topics by name or alias, comma between", "one of these three"),
+    Option(
         "subscribePattern", "a regular expression for the whole name, also of topics made later"
     ),
-    SourceOption("assign", 'certain partitions, as in `{"orders": [0, 1]}`'),
-    SourceOption(
+    Option("assign", 'certain partitions, as in `{"orders": [0, 1]}`'),
+    Option(
         "startingOffsets",
         "`earliest`, `latest` (streams only), or an offset for each partition, as in "
         '`{"orders": {"0": 23, "1": -2}}`: -2 is earliest, -1 latest',
         "latest for streams, earliest for batch",
     ),
-    SourceOption(
+    Option(
         "startingOffsetsByTimestamp",
         "milliseconds since 1970 for each partition; goes before `startingOffsets`",
     ),
-    SourceOption("startingTimestamp", "milliseconds since 1970; goes before both of the others"),
-    SourceOption(
+    Option("startingTimestamp", "milliseconds since 1970; goes before both of the others"),
+    Option(
         "startingOffsetsByTimestampStrategy",
         "where no record is as late as the timestamp: `error`, or start at the `latest` offset",
         "error",
     ),
-    SourceOption(
+    Option(
         "endingOffsets",
         "batch: `latest`, or an offset for each partition that is not read any more",
         "latest",
     ),
-    SourceOption(
-        "endingOffsetsByTimestamp", "batch: the same by timestamps; no such record: latest"
-    ),
-    SourceOption("endingTimestamp", "batch: the same by one timestamp"),
-    SourceOption("maxOffsetsPerTrigger", "streams: at most so many records in a micro-batch"),
-    SourceOption("minOffsetsPerTrigger", "streams: wait until there are so many"),
-    SourceOption("maxTriggerDelay", "streams: but not longer than this", "15m"),
-    SourceOption(
+    Option("endingOffsetsByTimestamp", "batch: the same by timestamps; no such record: latest"),
+    Option("endingTimestamp", "batch: the same by one timestamp"),
+    Option("maxOffsetsPerTrigger", "streams: at most so many records in a micro-batch"),
+    Option("minOffsetsPerTrigger", "streams: wait until there are so many"),
+    Option("maxTriggerDelay", "streams: but not longer than this", "15m"),
+    Option(
         "availableNow",
         "streams: `true` reads what is there at the start and no more, for `run_available`",
         "false",
     ),
-    SourceOption("minPartitions", "cut large partitions so that there are about so many tasks"),
-    SourceOption("maxRecordsPerPartition", "cut partitions so that no task gets more records"),
-    SourceOption(
+    Option("minPartitions", "cut large partitions so that there are about so many tasks"),
+    Option("maxRecordsPerPartition", "cut partitions so that no task gets more records"),
+    Option(
         "failOnDataLoss",
         "`false`: go on with a warning where records, partitions or topics are gone",
         "true",
     ),
-    SourceOption("includeHeaders", "`true` adds the column `headers`", "false"),
-    SourceOption(
+    Option("includeHeaders", "`true` adds the column `headers`", "false"),
+    Option(
         "includeChange",
         "`true` adds the columns `op` and `table`: what was done to a row of which table",
         "false",
     ),
-    SourceOption(
+    Option(
         "decode", "`true` gives `value` as a struct of its Avro fields in place of bytes", "false"
     ),
-    SourceOption("group", "streams: a group that acknowledges each micro-batch once it is done"),
+    Option("group", "streams: a group that acknowledges each micro-batch once it is done"),
 )
-_BY_NAME: Final = {option.name.lower(): option.name for option in SOURCE_OPTIONS}
+_NAMES: Final = OptionNames(SOURCE_OPTIONS, doing=" for reading", no_brokers=True)
 _ENDS: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 _LIMITS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 _ONLY_STREAMS: Final = ("availableNow", "group")
@@ -126,7 +107,7 @@ class SourceOptions:
 
         Without `streaming` nobody knows yet whether it is a stream, so what either may have passes.
         """
-        known, registry = _sorted_out(given)
+        known, registry = _NAMES.sorted_out(given)
         if streaming is not None:
             _check_kind(known, streaming)
         strategy = known.get("startingOffsetsByTimestampStrategy", "error").lower()
@@ -163,42 +144,6 @@ class SourceOptions:
         return options
 
 
-def _sorted_out(given: Mapping[str, object]) -> tuple[dict[str, str], dict[str, str]]:
-    """Ours by their right names, and the registry's."""
-    known: dict[str, str] = {}
-    others: dict[str, str] = {}
-    for name, value in given.items():
-        ours = _BY_NAME.get(name.lower())
-        if ours is None:
-            others[name] = text(name, value)
-        elif ours in known:
-            raise InvalidSetting(f"Option '{ours}' is given twice. Give it once.")
-        else:
-            known[ours] = text(ours, value)
-    if others:
-        _check_registry(others)
-    return known, others
-
-
-def _check_registry(others: Mapping[str, str]) -> None:
-    # Loaded only where it is needed: Spark starts several processes for each read.
-    from duolog.avro.registry.options import RegistryOptions, is_registry_option
-
-    for name in others:
-        if not is_registry_option(name):
-            raise InvalidSetting(f"There is no option '{name}' for reading. {_hint(name)}")
-    RegistryOptions.of(others)
-
-
-def _hint(name: str) -> str:
-    if name.lower().startswith("kafka."):
-        return "There are no brokers here: leave it out, and give 'path' or 'url'."
-    near = difflib.get_close_matches(name.lower().replace("_", ""), _BY_NAME, n=1)
-    if near:
-        return f"Did you mean '{_BY_NAME[near[0]]}'?"
-    return f"There are {', '.join(option.name for option in SOURCE_OPTIONS)}, and a registry's."
-
-
 def _check_kind(known: Mapping[str, str], streaming: bool) -> None:
     """What is for streams or batch reads only. Limits are passed over, as Kafka's source does."""
     if streaming:
@@ -218,7 +163,7 @@ def _check_kind(known: Mapping[str, str], streaming: bool) -> None:
 
 
 def _number(known: Mapping[str, str], name: str) -> int | None:
-    return whole(name, known[name], least=1) if name in known else None
+    return whole(name, known[name], least=1, most_digits=18) if name in known else None
 
 
 def _flag(known: Mapping[str, str], name: str, default: str = "false") -> bool:

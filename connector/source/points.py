@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from duolog.connector.source.option_text import numbers_by_partition
+from duolog.connector.option_text import numbers_by_partition
 from duolog.errors import InvalidSetting
 from duolog.log.model import AtOffset, AtTimestamp, Earliest, Latest, Start
 

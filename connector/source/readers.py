@@ -17,9 +17,9 @@ from duolog.connector.source.stream import Stream
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from duolog.connector.place import LogPlace
     from duolog.connector.source.decoding import ValueColumns, WrittenSchemas
     from duolog.connector.source.options import SourceOptions
-    from duolog.connector.source.place import LogPlace
     from duolog.connector.source.ranges import Range
 
 

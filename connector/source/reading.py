@@ -14,7 +14,7 @@ from duolog.connector.source.losses import WAY_OUT
 from duolog.errors import OffsetOutOfRange, RecordsLost, UnknownPartition, UnknownTopic
 
 if TYPE_CHECKING:
-    from duolog.connector.source.place import LogPlace
+    from duolog.connector.place import LogPlace
     from duolog.connector.source.ranges import Range
     from duolog.log.fetched import FetchedBatch, FetchedEncoded
 

@@ -10,6 +10,7 @@ import pytest
 
 from duolog.connector.bad_rows import BadRecords
 from duolog.connector.options import DEFAULT_SMALL_BATCH_ROWS, SINK_OPTIONS, SinkOptions
+from duolog.connector.place import LogPlace
 from duolog.connector.table_rows import Unrouted
 from duolog.errors import InvalidSetting
 
@@ -33,7 +34,7 @@ def test_names_are_taken_in_any_case() -> None:
         }
     )
     assert options == SinkOptions(
-        path="shop.log",
+        LogPlace("shop.log"),
         table="shop.orders",
         key_columns=("id", "line"),
         unrouted=Unrouted.DROP,
@@ -67,7 +68,7 @@ def test_defaults() -> None:
 
 def test_sparks_own_options_are_passed_over() -> None:
     options = SinkOptions.of({"path": "l", "checkpointLocation": "/tmp/c"})
-    assert options == SinkOptions("l")
+    assert options == SinkOptions(LogPlace("l"))
 
 
 def test_registry_options_are_kept_apart_and_not_shown() -> None:

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 import duolog
 from duolog.avro.embedded import registry_of
 from duolog.avro.registry.port import SchemaText
+from duolog.connector.place import LogPlace
 from duolog.connector.source.choice import Place
 from duolog.connector.source.decoding import ValueColumns, WrittenSchemas, settle_value_columns
 from duolog.connector.source.options import SourceOptions
-from duolog.connector.source.place import LogPlace
 from duolog.connector.source.ranges import Range
 from duolog.connector.source.reading import read_range
 from duolog.connector.source.spark_types import as_spark, spark_type

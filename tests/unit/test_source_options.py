@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from duolog.connector.place import LogPlace
 from duolog.connector.source.choice import Assign, Subscribe, SubscribePattern
 from duolog.connector.source.options import SOURCE_OPTIONS, SourceOptions
-from duolog.connector.source.place import LogPlace
 from duolog.connector.source.points import Each, Everywhere
 from duolog.errors import InvalidSetting
 from duolog.log.model import AtOffset, AtTimestamp, Earliest, Latest

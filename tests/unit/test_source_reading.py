@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import duolog
+from duolog.connector.place import LogPlace
 from duolog.connector.source.choice import Place
 from duolog.connector.source.columns import Columns
-from duolog.connector.source.place import LogPlace
 from duolog.connector.source.ranges import Range
 from duolog.connector.source.reading import read_range
 from duolog.errors import RecordsLost

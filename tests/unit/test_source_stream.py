@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import duolog
+from duolog.connector.place import LogPlace
 from duolog.connector.source.options import SourceOptions
-from duolog.connector.source.place import LogPlace
 from duolog.connector.source.stream import Stream
 from duolog.errors import InvalidSetting, OffsetOutOfRange, RecordsLost, UnknownTopic
 from duolog.log import EmbeddedLog

@@ -23,12 +23,15 @@ _UNIT_SECONDS = {
 
 
 def text(name: str, value: object) -> str:
-    """An option as it came, without blanks around it."""
+    """An option as it came, without blanks around it; a list with commas between."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, list | tuple):
+        value = ",".join(map(str, value))
     words = str(value).strip() if isinstance(value, str | int) else ""
     if not words:
-        raise InvalidSetting(f"Option '{name}' is {value!r}. Give it a value, or leave it out.")
+        shown = "of no use" if name == "token" else repr(value)
+        raise InvalidSetting(f"Option '{name}' is {shown}. Give it a value, or leave it out.")
     return words
 
 
@@ -38,8 +41,9 @@ def flag(name: str, words: str) -> bool:
     return words.lower() == "true"
 
 
-def whole(name: str, words: str, least: int) -> int:
-    if not re.fullmatch(r"[0-9]{1,18}", words) or int(words) < least:
+def whole(name: str, words: str, least: int, *, most_digits: int = 4000) -> int:
+    is_number = words.isascii() and words.isdigit() and len(words) <= most_digits
+    if not is_number or int(words) < least:
         raise InvalidSetting(f"Option '{name}' must be a whole number from {least}; got '{words}'.")
     return int(words)
 

@@ -1,4 +1,4 @@
-"""Where the log is, and how it is opened for reading. Runs on the driver and in tasks."""
+"""Where the log is, and how it is opened. Runs on the driver and in tasks."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from duolog.connector.source.option_text import flag
+from duolog.connector.option_text import flag
 from duolog.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from duolog.avro.registry.port import Registry
     from duolog.log.access import LogAccess
 
-_LOCK_WAIT_SECONDS: Final = 60.0  # a large commit keeps a log for seconds
+PATIENT_SECONDS: Final = 60.0  # of a read: a large commit keeps a log for seconds
 _MARK_BYTES: Final = 128
 _TOKEN_VARIABLE: Final = "DUOLOG_TOKEN"  # noqa: S105 - where a token may be, not one
 
@@ -24,7 +25,7 @@ _TOKEN_VARIABLE: Final = "DUOLOG_TOKEN"  # noqa: S105 - where a token may be, no
 class LogPlace:
     """A log in a folder or behind a url. Opened for milliseconds at a time: all take turns."""
 
-    path: str | None
+    path: str | None = None
     url: str | None = None
     token: str | None = field(default=None, repr=False)
     allow_plain_http: bool = False
@@ -50,7 +51,13 @@ class LogPlace:
             known.get("caPath"),
         )
 
-    def opened(self) -> LogAccess:
+    def opened(
+        self,
+        *,
+        lock_wait_seconds: float = PATIENT_SECONDS,
+        avro: Mapping[str, str] = MappingProxyType({}),
+    ) -> LogAccess:
+        """The log, embedded or at its host. `avro` are the options of a schema registry."""
         from duolog.log.options import LogOptions
         from duolog.reach import RemoteOptions, reach
 
@@ -58,8 +65,9 @@ class LogPlace:
             self.path,
             url=self.url,
             token=self.token,
-            options=LogOptions(lock_wait_seconds=_LOCK_WAIT_SECONDS),
+            options=LogOptions(lock_wait_seconds=lock_wait_seconds),
             remote=RemoteOptions(allow_plain_http=self.allow_plain_http, ca_path=self.ca_path),
+            avro=avro,
         )
 
     def is_hosted(self, log: LogAccess) -> bool:

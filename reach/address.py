@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from duolog.errors import InvalidSetting
+from duolog.server.address import is_loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,7 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         """Whether what is sent there stays on this machine."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
 
 def parse_address(url: str) -> Address:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hmac
 import json
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
 from pydantic import SecretStr
+
+from duolog.server.authorization import token_in
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -44,21 +44,9 @@ class TokenGuard:
         await self._application(scope, receive, send)
 
     def _admits(self, scope: Scope) -> bool:
-        brought = [value for name, value in scope["headers"] if name == b"authorization"]
-        if len(brought) != 1:
+        token = token_in(scope["headers"])
+        if not token:
             return False
-        token = _token_of(brought[0])
         # All are compared, so that the time taken does not tell which one came close.
-        return sum(hmac.compare_digest(token, known) for known in self._tokens) > 0
-
-
-def _token_of(authorization: bytes) -> bytes:
-    scheme, _, rest = authorization.partition(b" ")
-    if scheme.lower() == b"bearer":
-        return rest.strip()
-    if scheme.lower() == b"basic":
-        try:
-            return base64.b64decode(rest.strip(), validate=True).partition(b":")[2]
-        except binascii.Error:
-            return b""
-    return b""
+        brought = token.encode("latin-1")
+        return sum(hmac.compare_digest(brought, known) for known in self._tokens) > 0

@@ -19,8 +19,8 @@ from duolog.bridge.http.looking import Found, Looks, Wanted
 from duolog.bridge.http.models import ConsumeRequest
 from duolog.bridge.http.shown_arrow import MEDIA_TYPE, arrow_answer
 from duolog.bridge.http.shown_json import consume_answer
-from duolog.bridge.http.waiting import ALL_PARTITIONS
 from duolog.bridge.metrics.names import CONSUMED, POLL_CONFLICTS, POLL_SECONDS, POLLS_WAITING
+from duolog.bridge.waiting import ALL_PARTITIONS
 from duolog.errors import PartitionHeld
 from duolog.log.model import Topic, TopicPartition
 

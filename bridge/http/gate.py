@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -15,7 +13,8 @@ from duolog.bridge.http.doorkeeper import Doorkeeper
 from duolog.bridge.http.front import ENDPOINT
 from duolog.bridge.metrics.names import REFUSED
 from duolog.bridge.metrics.tally import Tally
-from duolog.server.address import Address
+from duolog.server.address import is_loopback
+from duolog.server.authorization import token_in
 
 CALLER = "duolog.caller"
 """Where in the scope it says who asks."""
@@ -76,7 +75,7 @@ class Gate:
             return _FOREIGN_NAME
         if need.role is None:
             return None
-        token = token_in(scope)
+        token = token_in(scope["headers"])
         caller = self._doorkeeper.caller(token)
         if caller is None:
             self._tally.add(REFUSED, "no token" if token is None else "unknown token")
@@ -94,7 +93,7 @@ class Gate:
             if name == b"host":
                 written = _HOST.fullmatch(value.decode("latin-1"))
                 bare = "" if written is None else written[1] or written[2]
-                return bare == self._known_as or Address(bare, 0).is_loopback
+                return bare == self._known_as or is_loopback(bare)
         return True
 
 
@@ -107,21 +106,3 @@ async def _answer(scope: Scope, receive: Receive, send: Send, refusal: Refusal) 
     if refusal.status == 401:
         response.headers["www-authenticate"] = 'Bearer realm="duolog", Basic realm="duolog"'
     await response(scope, receive, send)
-
-
-def token_in(scope: Scope) -> str | None:
-    """The token that a request brings: as bearer, or as the password of basic auth."""
-    brought = [value for name, value in scope["headers"] if name == b"authorization"]
-    if not brought:
-        return None
-    if len(brought) > 1:
-        return ""
-    scheme, _, rest = brought[0].partition(b" ")
-    if scheme.lower() == b"basic":
-        try:
-            rest = base64.b64decode(rest.strip(), validate=True).partition(b":")[2]
-        except binascii.Error:
-            return ""
-    elif scheme.lower() != b"bearer":
-        return ""
-    return str(rest.strip().decode("latin-1"))

@@ -8,6 +8,5 @@ An application includes it:
 from __future__ import annotations
 
 from duolog.bridge.internal.router import internal_router
-from duolog.bridge.internal.waits import Waits
 
-__all__ = ["Waits", "internal_router"]
+__all__ = ["internal_router"]

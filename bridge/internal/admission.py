@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from duolog.errors import HostMismatch, HostRefused
 from duolog.reach.protocol import LOG_HEADER, PROTOCOL_HEADER, check_version
+from duolog.server.authorization import token_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Admission:
 
     def check_bearer(self, request: Request, call: str) -> None:
         """Refuse who may not ask for this."""
-        token = bearer_of(request)
+        token = token_in(request.headers.raw, takes_passwords=False) or ""
         if self.secret is not None and hmac.compare_digest(token.encode(), self.secret.encode()):
             return
         if self.admits is not None and self.admits(token, call):
@@ -43,12 +44,3 @@ class Admission:
             else f"The host does not take this token for '{call}'. Check that it is whole, that "
             "the host's token file has it, and what its role may do."
         )
-
-
-def bearer_of(request: Request) -> str:
-    """The bearer token that came; empty when there is none, or more than one."""
-    brought = request.headers.getlist("authorization")
-    if len(brought) != 1:
-        return ""
-    scheme, _, token = brought[0].partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""

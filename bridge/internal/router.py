@@ -30,7 +30,8 @@ from duolog.bridge.internal.bodies import (
 )
 from duolog.bridge.internal.dispatch import Dispatch
 from duolog.bridge.internal.parts import StagedUploads
-from duolog.bridge.internal.waits import Waits
+from duolog.bridge.internal.wait import wait_for_append
+from duolog.bridge.waiting import WaitingRoom
 from duolog.errors import DuologError, HostFailed, HostRefused, InvalidRequest
 from duolog.log.owner import host_hint
 from duolog.reach.calls import CALLS
@@ -59,12 +60,13 @@ def internal_router(
     *,
     secret: str | None = None,
     admits: Callable[[str, str], bool] | None = None,
-    waits: Waits | None = None,
+    room: WaitingRoom | None = None,
     max_body_bytes: int = MAX_BODY_BYTES,
     max_bodies_bytes: int = MAX_BODIES_BYTES,
     max_part_bytes: int = MAX_PART_BYTES,
 ) -> APIRouter:
-    """`secret` is that of the log's folder; who brings it may do everything.
+    """`secret` is that of the log's folder; who brings it may do everything. In `room` waits who
+    asks for what is not there yet.
 
     `admits` judges all other bearer tokens ("": none) for a call: one of `reach.calls.CALLS`, or
     hello, fetch, wait, parts.
@@ -72,7 +74,7 @@ def internal_router(
     routes = _Routes(
         log,
         Admission(log.log_id, secret, admits),
-        waits or Waits(log),
+        room or WaitingRoom(log),
         BodyRoom(max_body_bytes, max_bodies_bytes),
     )
     routes.uploads = StagedUploads(log, routes.in_thread, max_part_bytes)
@@ -90,11 +92,11 @@ class _Routes:
     dispatch: Dispatch
 
     def __init__(
-        self, log: EmbeddedLog, admission: Admission, waits: Waits, bodies: BodyRoom
+        self, log: EmbeddedLog, admission: Admission, room: WaitingRoom, bodies: BodyRoom
     ) -> None:
         self._log = log
         self._admission = admission
-        self._waits = waits
+        self._room = room
         self._bodies = bodies
         self._limit = CapacityLimiter(_THREADS)
         self._long_limit = CapacityLimiter(_LONG_THREADS)
@@ -188,14 +190,12 @@ class _Routes:
             seconds = min(float(wanted["seconds"]), _LONGEST_WAIT_SECONDS)
         except (KeyError, TypeError, ValueError):
             raise InvalidRequest("A wait names positions and seconds.") from None
-        waiting = asyncio.ensure_future(self._waits.wait(positions, seconds))
-        leaving = asyncio.ensure_future(_gone(request))
+        gone = asyncio.ensure_future(_gone(request))
         try:
-            await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            return json_answer({"result": waiting.done() and waiting.result()})
+            found = await wait_for_append(self._log, self._room, positions, seconds, gone)
         finally:
-            waiting.cancel()
-            leaving.cancel()
+            gone.cancel()
+        return json_answer({"result": found})
 
     async def _receive(self, request: Request) -> Response:
         await self.uploads.receive(request, request.path_params["name"])

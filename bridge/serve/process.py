@@ -15,7 +15,6 @@ from duolog.bridge.http.app import host_app
 from duolog.bridge.http.doorkeeper import Doorkeeper
 from duolog.bridge.http.host import Host
 from duolog.bridge.internal.router import internal_router
-from duolog.bridge.internal.waits import Waits
 from duolog.bridge.journal import Journal, JournalHandler
 from duolog.bridge.metrics.tally import Tally
 from duolog.bridge.serve.duties import Duties
@@ -69,13 +68,11 @@ def serve(
         )
         secret = log.secret()
         doorkeeper.trust(secret)
-        waits = Waits(log)
-        host.call_when_stopping(waits.stop)
         application = host_app(
             host,
             registry=registry_of(log),
             internal=internal_router(
-                log, secret=secret, admits=partial(_admits, doorkeeper), waits=waits
+                log, secret=secret, admits=partial(_admits, doorkeeper), room=host.room
             ),
         )
         ending.enter_context(_into_journal(journal))

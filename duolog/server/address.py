@@ -32,12 +32,7 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach it."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
     @property
     def is_everywhere(self) -> bool:
@@ -50,3 +45,13 @@ class Address:
     def url(self, *, tls: bool = False) -> str:
         shown = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if tls else 'http'}://{shown}:{self.port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether what goes there stays on this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 import duolog
-from duolog.bridge.internal import Waits
 from duolog.bridge.internal import router as internal
+from duolog.bridge.internal.wait import wait_for_append
+from duolog.bridge.waiting import WaitingRoom
 from duolog.errors import (
     EpochContentMismatch,
     HostUnreachable,
@@ -281,27 +282,30 @@ def test_closing_ends_a_wait_for_a_host(folder: Path) -> None:
 def test_a_thousand_waits_need_no_thread_and_one_append_wakes_its_own(folder: Path) -> None:
     async def scene(log: EmbeddedLog) -> None:
         log.create_topic("many", TopicSettings(partitions=10))
-        waits = Waits(log)
+        room = WaitingRoom(log)
+        never = asyncio.get_running_loop().create_future()
+
+        def wait(topic: str, partition: int) -> Coroutine[Any, Any, bool]:
+            return wait_for_append(log, room, {(topic, partition): 0}, 60.0, never)
+
         before = threading.active_count()
-        waiting = [
-            asyncio.create_task(waits.wait({("many", n % 10): 0}, 60.0)) for n in range(1000)
-        ]
-        while waits.count < 1000:
+        waiting = [asyncio.create_task(wait("many", n % 10)) for n in range(1000)]
+        while room.count < 1000:
             await asyncio.sleep(0)
         assert threading.active_count() == before
         await asyncio.to_thread(log.publish, "many", Record(b"x", partition=3))
         done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         assert all(task.result() for task in done)
-        while waits.count > 900:
+        while room.count > 900:
             await asyncio.sleep(0)
         assert sum(task.done() for task in waiting) == 100
-        waits.stop()
+        room.stop()
         answered = await asyncio.wait_for(asyncio.gather(*waiting), 30)
         assert sum(answered) == 100
-        assert not await waits.wait({("many", 0): 0}, 60.0)
-        assert waits.count == 0
+        assert not await wait("many", 0)
+        assert room.count == 0
         with pytest.raises(UnknownTopic):
-            await waits.wait({("nope", 0): 0}, 60.0)
+            await wait("nope", 0)
 
     with duolog.open_log(folder) as log:
         asyncio.run(scene(log))
@@ -309,17 +313,17 @@ def test_a_thousand_waits_need_no_thread_and_one_append_wakes_its_own(folder: Pa
 
 
 def test_a_client_that_leaves_frees_its_wait(folder: Path) -> None:
-    held: list[Waits] = []
-    original = Waits.__init__
+    held: list[WaitingRoom] = []
+    original = WaitingRoom.__init__
 
-    def remembered(self: Waits, log: EmbeddedLog) -> None:
+    def remembered(self: WaitingRoom, log: EmbeddedLog) -> None:
         original(self, log)
         held.append(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Waits, "__init__", remembered)
+        patch.setattr(WaitingRoom, "__init__", remembered)
         host = Host(folder)
-    (waits,) = held
+    (room,) = held
     body = b'{"positions": [["orders", 0, 0]], "seconds": 60}'
     with socket.create_connection(("127.0.0.1", host.port), timeout=30) as client:
         client.sendall(
@@ -327,8 +331,8 @@ def test_a_client_that_leaves_frees_its_wait(folder: Path) -> None:
             b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s"
             % (TOKEN.encode(), len(body), body)
         )
-        until(lambda: waits.count == 1)
-    until(lambda: waits.count == 0)
+        until(lambda: room.count == 1)
+    until(lambda: room.count == 0)
     host.stop()
 
 

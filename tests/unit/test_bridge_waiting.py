@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from duolog.bridge.http.places import Places
-from duolog.bridge.http.waiting import ALL_PARTITIONS, WaitingRoom
 from duolog.bridge.http.workers import Workers
+from duolog.bridge.waiting import ALL_PARTITIONS, WaitingRoom
 from duolog.errors import PartitionHeld, TooBusy
 from duolog.log.model import Topic, TopicPartition, TopicSettings
 

@@ -1,4 +1,4 @@
-"""Long polls wait here, without a thread each, and are woken by the append itself.
+"""Who waits for records, without a thread each: the append itself wakes them.
 
 One event loop owns all of it. Only `_appended` runs elsewhere, in the thread that appends: it notes
 what moved and rings the loop's bell, once until the loop has looked.
@@ -27,7 +27,7 @@ class Listenable(Protocol):
 
 
 class Waiter:
-    """One poll that waits. It is registered before it looks, so that nothing slips between."""
+    """One request that waits. It is registered before it looks, so that nothing slips between."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -52,14 +52,15 @@ class Waiter:
 
 
 class WaitingRoom:
-    """All waiting polls of one host. Made and used on its event loop."""
+    """All who wait for one log's records. Used on one event loop; may be made before it runs."""
 
     def __init__(self, log: Listenable) -> None:
-        self._loop = asyncio.get_running_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._waiters: dict[TopicPartition, set[Waiter]] = {}
         self._guard = threading.Lock()  # of the two below
         self._moved: set[TopicPartition] = set()
         self._bell_rung = False
+        self.count = 0
         self.is_stopping = False
         self._stop_listening = log.listen(self._appended)
 
@@ -67,12 +68,15 @@ class WaitingRoom:
     def waiter(self, wanted: Iterable[TopicPartition]) -> Iterator[Waiter]:
         """Be woken when one of these partitions gets records."""
         places = tuple(wanted)
+        self._loop = asyncio.get_running_loop()
         waiter = Waiter(self._loop)
         for place in places:
             self._waiters.setdefault(place, set()).add(waiter)
+        self.count += 1
         try:
             yield waiter
         finally:
+            self.count -= 1
             for place in places:
                 others = self._waiters[place]
                 others.discard(waiter)
@@ -92,7 +96,8 @@ class WaitingRoom:
 
     def _appended(self, moved: Collection[TopicPartition]) -> None:
         # Who registers now reads the heads afterwards, and those are published already.
-        if not self._waiters:
+        loop = self._loop
+        if loop is None or not self._waiters:
             return
         with self._guard:
             self._moved.update(moved)
@@ -100,7 +105,7 @@ class WaitingRoom:
                 return
             self._bell_rung = True
         with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._wake)
+            loop.call_soon_threadsafe(self._wake)
 
     def _wake(self) -> None:
         with self._guard:

@@ -1,5 +1,7 @@
 # Every target sets up .venv by itself. PYTHON chooses the interpreter (3.11 or newer).
 PYTHON ?= python3
+# How many processes share the tests out among them; tests/support/workers.py says how.
+WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -24,14 +26,14 @@ demo: $(READY)  ## the whole story on this machine
 	@$(BIN)/duolog demo
 
 test: $(READY)  ## all tests, with the short form of every drill
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(READY)  ## formatting, lint, types, direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	@# The parts as one package, for tools that cannot follow pyproject's package-dir.
 	@rm -rf build/types && mkdir -p build/types/duolog
-	@for part in $(CURDIR)/duolog/* $(CURDIR)/log $(CURDIR)/avro $(CURDIR)/sql $(CURDIR)/reach $(CURDIR)/connector $(CURDIR)/bridge; do ln -s "$$part" build/types/duolog/; done
+	@for part in $(CURDIR)/duolog/* $(CURDIR)/log $(CURDIR)/avro $(CURDIR)/sql $(CURDIR)/reach $(CURDIR)/connector $(CURDIR)/client $(CURDIR)/bridge; do ln -s "$$part" build/types/duolog/; done
 	MYPYPATH=build/types:. $(BIN)/mypy -p duolog -p tests -p bench -m pyspark_duolog
 	cd build/types && $(CURDIR)/$(BIN)/lint-imports --config $(CURDIR)/pyproject.toml --no-logo
 

@@ -14,11 +14,13 @@
     │   └── InvalidSchema           an Avro schema that cannot be used
     ├── NotFound
     │   ├── UnknownTopic
+    │   │   └── ForbiddenTopic          not one of a token's, whether it is there or not
     │   ├── UnknownPartition
     │   ├── UnknownGroup
     │   ├── UnknownRoute
     │   ├── UnknownSubject
-    │   └── UnknownSchema           no schema has this id or version
+    │   ├── UnknownSchema           no schema has this id or version
+    │   └── NothingToAudit          no topic of the log has a mirror in Kafka
     ├── Conflict                  right in itself, but not in this state
     │   ├── NameTaken               topic or alias
     │   ├── RouteTaken              a second route for one table and operation
@@ -27,6 +29,8 @@
     │   ├── IncompatibleSchema      breaks what the subject promises; names the field
     │   ├── StagedForOtherTopic     a part was staged for a topic that was dropped or grown
     │   ├── PartitionHeld           another consumer of the group is being answered
+    │   ├── GroupHasMembers         Kafka lets nobody else move a group that has members
+    │   ├── MirrorChanged           compare-and-set of a mirror lost the race: another worker
     │   └── PortTaken               nothing can listen there now
     ├── OffsetOutOfRange          carries the earliest and the latest offset
     ├── RecordsLost               what a reader had still to read is gone
@@ -60,15 +64,32 @@
     ├── QueryStopped              a SELECT did not come to its end
     │   ├── QueryFailed             over a value: a division by zero, a text that is no number
     │   ├── QueryTimedOut
-    │   └── QueryTooLarge           it needs more memory than it may have
+    │   ├── QueryTooLarge           it needs more memory than it may have
+    │   ├── AnswerTooLarge          its answer has more rows or bytes than are sent
+    │   └── QueryProcessDied        the process that ran it ended, and nobody knows why
     ├── ToolMissing               another program that is needed here
     │   ├── JavaNotFound
     │   ├── JavaTooOld
     │   ├── PySparkNotFound         its Ivy fetches jars
     │   ├── RocksDBNotFound         an embedded log lies in it
     │   └── DataFusionNotFound      it answers SELECT
+    ├── KafkaFault                a Kafka cluster that a log is mirrored into
+    │   ├── KafkaUnreachable        no broker answered in time
+    │   ├── KafkaUnsupported        it does not know a request that the mirror needs
+    │   ├── KafkaFeedForbidden      commits of groups may not be watched; they can be asked for
+    │   └── KafkaRefused            it said no; the message has its own words
+    ├── MirrorHalted              a mirror stands still until somebody decides what to do
+    │   ├── KafkaTopicMissing       the Kafka topic was deleted
+    │   ├── KafkaTopicRecreated     it was deleted and made again
+    │   ├── KafkaTopicUnfit         its partitions or settings cannot hold what the log's topic has
+    │   ├── MirrorDiverged          Kafka holds other records than were sent
+    │   ├── MirrorOfCopy            another log, of which this one is a copy, has this mirror
+    │   ├── MirrorRefused           the cluster does not let the mirror write
+    │   └── RecordsRefused          records that Kafka does not take, and the mirror is not to skip
     ├── DownloadFailed            jars could not be fetched; ends with what was said about it
     ├── LocalKafkaFailed          a broker on this machine did not start; ends with its log
+    ├── AttemptsExhausted         a record failed as often as it may, and nobody takes it over
+    ├── ClientClosed              a consumer or publisher was used after it was closed
     ├── TooBusy                   a host has more to do than it takes on; nothing was done
     └── Cancelled                 a long operation was told to stop
 
@@ -82,7 +103,10 @@ from typing import ClassVar
 __all__ = [
     "AckBeyondHead",
     "AmbiguousKey",
+    "AnswerTooLarge",
+    "AttemptsExhausted",
     "Cancelled",
+    "ClientClosed",
     "Conflict",
     "DataFusionNotFound",
     "DamagedLog",
@@ -93,6 +117,8 @@ __all__ = [
     "EpochContentMismatch",
     "EpochGap",
     "EpochTooOld",
+    "ForbiddenTopic",
+    "GroupHasMembers",
     "HostFailed",
     "HostFault",
     "HostMismatch",
@@ -109,14 +135,28 @@ __all__ = [
     "InvalidSql",
     "JavaNotFound",
     "JavaTooOld",
+    "KafkaFault",
+    "KafkaFeedForbidden",
+    "KafkaRefused",
+    "KafkaTopicMissing",
+    "KafkaTopicRecreated",
+    "KafkaTopicUnfit",
+    "KafkaUnreachable",
+    "KafkaUnsupported",
     "LocalKafkaFailed",
     "LogBusy",
     "LogClosed",
     "LogNotFound",
     "LogUnusable",
+    "MirrorChanged",
+    "MirrorDiverged",
+    "MirrorHalted",
+    "MirrorOfCopy",
+    "MirrorRefused",
     "NameTaken",
     "NotFound",
     "NotWritten",
+    "NothingToAudit",
     "OffsetOutOfRange",
     "OutcomeUnknown",
     "PartitionHeld",
@@ -124,11 +164,13 @@ __all__ = [
     "PositionChanged",
     "PySparkNotFound",
     "QueryFailed",
+    "QueryProcessDied",
     "QueryStopped",
     "QueryTimedOut",
     "QueryTooLarge",
     "RecordTooLarge",
     "RecordsLost",
+    "RecordsRefused",
     "RegistryFault",
     "RegistryRefused",
     "RegistryUnreachable",
@@ -249,6 +291,14 @@ class UnknownTopic(NotFound):
     """No topic has this name, alias or id."""
 
 
+class ForbiddenTopic(UnknownTopic):
+    """The caller is limited to other topics, and learns nothing of this one."""
+
+
+class NothingToAudit(NotFound):
+    """No topic of the log has a mirror in Kafka."""
+
+
 class UnknownPartition(NotFound):
     """The topic has fewer partitions."""
 
@@ -311,8 +361,16 @@ class PartitionHeld(Conflict):
         return _rebuild_partition_held, (str(self), self.holder)
 
 
+class MirrorChanged(Conflict):
+    """Another worker has changed a mirror since it was read."""
+
+
 def _rebuild_partition_held(message: str, holder: str) -> PartitionHeld:
     return PartitionHeld(message, holder=holder)
+
+
+class GroupHasMembers(Conflict):
+    """A group's position cannot be set in Kafka while consumers are members of it there."""
 
 
 class PortTaken(Conflict):
@@ -494,6 +552,14 @@ class QueryTooLarge(QueryStopped):
     """It needs more memory than it may have."""
 
 
+class AnswerTooLarge(QueryStopped):
+    """It answers with more rows or bytes than are sent at once."""
+
+
+class QueryProcessDied(QueryStopped):
+    """The process that ran it ended before it was through. It may be sent again."""
+
+
 class ToolMissing(DuologError):
     """Another program that is needed is not on this machine."""
 
@@ -518,12 +584,83 @@ class RocksDBNotFound(ToolMissing):
     """There is no rocksdict, which opens the log's RocksDB."""
 
 
+class KafkaFault(DuologError):
+    """A Kafka cluster could not do what was asked."""
+
+
+class KafkaUnreachable(KafkaFault):
+    """No broker answered in time. The message says for how long it was tried."""
+
+
+class KafkaUnsupported(KafkaFault):
+    """The broker does not know a request that the mirror needs."""
+
+
+class KafkaFeedForbidden(KafkaFault):
+    """The commits of groups may not be read as they are made."""
+
+
+class KafkaRefused(KafkaFault):
+    """Kafka answered no. `error` is its number for it."""
+
+    def __init__(self, message: str, *, error: int) -> None:
+        self.error = error
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_kafka_refused, (str(self), self.error)
+
+
+def _rebuild_kafka_refused(message: str, error: int) -> KafkaRefused:
+    return KafkaRefused(message, error=error)
+
+
+class MirrorHalted(DuologError):
+    """A mirror stands still until somebody decides what is to become of it."""
+
+
+class KafkaTopicMissing(MirrorHalted):
+    """The Kafka topic of a mirror was deleted."""
+
+
+class KafkaTopicRecreated(MirrorHalted):
+    """The Kafka topic of a mirror was deleted and made again."""
+
+
+class KafkaTopicUnfit(MirrorHalted):
+    """A Kafka topic whose partitions or settings cannot hold what the log's topic has."""
+
+
+class MirrorDiverged(MirrorHalted):
+    """Kafka holds other records than the mirror has sent."""
+
+
+class MirrorOfCopy(MirrorHalted):
+    """The mirror belongs to another log, of which this one is a copy."""
+
+
+class MirrorRefused(MirrorHalted):
+    """The cluster does not let the mirror write."""
+
+
+class RecordsRefused(MirrorHalted):
+    """Records that Kafka does not take, and that the mirror is not to skip."""
+
+
 class DownloadFailed(DuologError):
     """Jars could not be fetched. The message ends with what was said about it."""
 
 
 class LocalKafkaFailed(DuologError):
     """A broker on this machine did not start, or ended by itself. Ends with its last log lines."""
+
+
+class AttemptsExhausted(DuologError):
+    """A record failed as often as a consumer lets it, and there is no topic for dead letters."""
+
+
+class ClientClosed(DuologError):
+    """A consumer, publisher or admin was used after it was closed, or in a forked process."""
 
 
 class TooBusy(DuologError):

@@ -38,7 +38,7 @@ def test_every_error_is_public_and_has_its_name_as_code() -> None:
         assert error.__doc__
 
 
-@pytest.mark.parametrize("module", ["duolog", "duolog.log", "duolog.errors"])
+@pytest.mark.parametrize("module", ["duolog", "duolog.log", "duolog.errors", "duolog.client"])
 def test_all_public_names_exist(module: str) -> None:
     imported = importlib.import_module(module)
     for name in imported.__all__:
@@ -64,7 +64,9 @@ def test_an_error_in_a_filter_points_at_the_word() -> None:
 
 
 def test_importing_duolog_loads_nothing_heavy() -> None:
-    heavy = "{'rocksdict','pyarrow','numpy','sqlglot','pydantic','typer','rich','datafusion'}"
+    heavy = (
+        "{'rocksdict','pyarrow','numpy','sqlglot','pydantic','typer','rich','datafusion','httpx'}"
+    )
     code = f"import sys, duolog, duolog.errors; sys.exit(str({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.strip() == "set()"

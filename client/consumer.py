@@ -1,0 +1,291 @@
+"""A consumer for asyncio. What it decides is in `deliveries.py`; here it is done."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from types import TracebackType
+from typing import Final, Self, Unpack
+
+from duolog.client.acks import Acks
+from duolog.client.deliveries import Deliveries
+from duolog.client.host_calls import HostCalls
+from duolog.client.letters import Letters
+from duolog.client.model import Piece, Place
+from duolog.client.option_words import ConsumerWords
+from duolog.client.options import ConsumerOptions, Topics
+from duolog.client.pages import records_of, tables_of
+from duolog.client.polling import LONGEST_POLL_SECONDS, Polls
+from duolog.client.records import ConsumedRecord, Given, RecordTable, flat, pieces_of, place_of
+from duolog.client.values import Values
+from duolog.errors import (
+    AttemptsExhausted,
+    ClientClosed,
+    DuologError,
+    InvalidRequest,
+    UnknownPartition,
+)
+
+MOST_AT_ONCE: Final = 2_000
+"""More records are decoded in a thread, so that the event loop is not held up."""
+
+_ACK_SECONDS_AFTER_AN_ERROR: Final = 5.0
+
+
+class AsyncConsumer:
+    """Reads topics for a group, or for itself. Use it as an async context manager.
+
+    It may be used by several tasks, but polls take turns.
+    """
+
+    def __init__(self, topics: Topics, **options: Unpack[ConsumerWords]) -> None:
+        self._options = ConsumerOptions.of(topics, options)
+        self._core = Deliveries(
+            self._options.sources, self._options.start, has_group=self._options.group is not None
+        )
+        self._host = HostCalls(self._options.connection)
+        self._values = Values(self._options)
+        self._letters = Letters(self._host, self._options)
+        self._polls = Polls(self._core, self._host, self._options)
+        self._acks = Acks(self._core, self._host, self._options)
+        self._turn = asyncio.Lock()  # of polls
+        self._times_taken = 0
+        self._loop_has_one = False  # a record that a loop was left with, perhaps
+        self._closed = False
+
+    def __repr__(self) -> str:
+        sources = ", ".join(dict.fromkeys(source.topic for source in self._core.sources))
+        group = f", group '{self._options.group}'" if self._options.group else ""
+        return f"<{type(self).__name__} of {sources} at {self._options.connection.address}{group}>"
+
+    # -- reading
+
+    async def poll(self, timeout_seconds: float = 1.0) -> list[ConsumedRecord]:
+        """The next records, up to `max_records`; none when there are none in this time.
+
+        With `auto_ack`, what the poll before gave is done now, but for what `nack` gave back.
+        """
+        async with self._turn:
+            self._loop_has_one = False
+            pieces = await self._taken(self._options.max_records, timeout_seconds, decode=True)
+            if sum(piece.stop - piece.start for piece in pieces) <= MOST_AT_ONCE:
+                return records_of(pieces)
+            with self._given_back_if_it_fails():
+                return await asyncio.to_thread(records_of, pieces)
+
+    async def poll_tables(self, timeout_seconds: float = 1.0) -> list[RecordTable]:
+        """The next records as Arrow, a table a topic; none when there are none in this time."""
+        async with self._turn:
+            self._loop_has_one = False
+            pieces = await self._taken(self._options.max_records, timeout_seconds, decode=False)
+            with self._given_back_if_it_fails():
+                return await asyncio.to_thread(tables_of, pieces, self._values.column)
+
+    @contextmanager
+    def _given_back_if_it_fails(self) -> Iterator[None]:
+        """What was taken and does not reach the user, as when a poll is given up, comes again."""
+        try:
+            yield
+        except BaseException:
+            self._core.give_back_in_hand()
+            raise
+
+    async def give_back_taken(self, taken_before: int) -> None:
+        """What a poll took that was interrupted: its user never got it."""
+        if self._times_taken != taken_before:
+            self._core.give_back_in_hand()
+
+    @property
+    def times_taken(self) -> int:
+        return self._times_taken
+
+    def __aiter__(self) -> Self:
+        """Records one by one. With `auto_ack`, what an earlier loop was left with comes first."""
+        self.begin_loop()
+        return self
+
+    async def __anext__(self) -> ConsumedRecord:
+        record = self.next_ready()
+        if record is None:
+            record = await self.next_waited()
+        if record is None:
+            raise StopAsyncIteration
+        return record
+
+    def begin_loop(self) -> None:
+        if self._loop_has_one and self._options.auto_ack:
+            self._core.give_back_in_hand()
+        self._loop_has_one = False
+
+    def next_ready(self) -> ConsumedRecord | None:
+        """The next record, if that takes neither waiting nor the host."""
+        if self._closed:
+            return None
+        self._loop_has_one = True
+        if self._options.auto_ack:
+            if self._acks.is_due:
+                return None
+            self._core.finish_in_hand()
+        pieces = self._core.take(1, time.monotonic(), only_decoded=True)
+        return records_of(pieces)[0] if pieces else None
+
+    async def next_waited(self) -> ConsumedRecord | None:
+        """The next record; None when none came for `idle_timeout_seconds`, and none will again."""
+        until = time.monotonic() + self._options.idle_timeout_seconds
+        while True:
+            async with self._turn:
+                end = max(until, self._core.next_due() or 0.0)
+                left = max(0.0, min(LONGEST_POLL_SECONDS, end - time.monotonic()))
+                pieces = await self._taken(1, left, decode=True)
+            if pieces:
+                return records_of(pieces)[0]
+            if time.monotonic() >= until and self._core.next_due() is None:
+                return None
+
+    async def _taken(self, limit: int, timeout_seconds: float, *, decode: bool) -> list[Piece]:
+        """Up to `limit` records. All that may fail comes before they are handed out."""
+        self._check_open()
+        if not timeout_seconds >= 0:
+            raise InvalidRequest(f"timeout_seconds is 0 or more; got {timeout_seconds}.")
+        until = time.monotonic() + timeout_seconds
+        if self._options.auto_ack:
+            self._core.finish_in_hand()
+        await self._letters.check_topic()
+        if self._options.auto_ack and (self._acks.is_due or not self._core.has_ready):
+            await self._acks.send()
+        is_first = True
+        while True:
+            if decode:
+                await self._decode()
+            pieces = self._core.take(limit, time.monotonic())
+            self._times_taken += bool(pieces)
+            if pieces or (time.monotonic() >= until and not is_first):
+                return pieces
+            await self._polls.ask(until)
+            is_first = False
+
+    async def _decode(self) -> None:
+        for batch in self._core.batches():
+            if batch.values is None and (batch.is_avro or len(batch) > MOST_AT_ONCE):
+                await asyncio.to_thread(batch.decode, self._values)
+            else:
+                batch.decode(self._values)
+
+    # -- what became of it
+
+    async def ack(self, *given: Given) -> None:
+        """These are done; without any, all that was handed out. Durable when it returns.
+
+        The group's position moves over what is done without a gap.
+        """
+        self._check_open()
+        self._check_group()
+        if not given:
+            self._core.finish_all()
+        for one in flat(given):
+            if isinstance(one, ConsumedRecord):
+                self._core.finish_one(place_of(one), one.offset)
+            else:
+                for piece in pieces_of(one):
+                    self._core.finish(piece.place, piece.start, piece.stop)
+        await self._acks.send()
+
+    async def nack(self, record: ConsumedRecord, reason: object = None) -> None:
+        """This record could not be used: it comes again after a while.
+
+        After the last of `max_attempts` it goes to `dead_letter_topic`, with the reason (an
+        exception, or a text), and is done; without such a topic AttemptsExhausted is raised.
+        """
+        self._check_open()
+        if not self._options.retries.is_last(record.attempt):
+            pause = self._options.retries.pause_seconds(record.attempt, random.random())  # noqa: S311
+            (piece,) = pieces_of(record)
+            again = replace(piece, attempt=record.attempt + 1)
+            self._core.come_again(again, time.monotonic() + pause)
+            return
+        if self._options.dead_letter_topic is None:
+            raise AttemptsExhausted(
+                f"Record {record.message_id} failed {record.attempt} times. Name a "
+                "dead_letter_topic for such records, allow more with max_attempts, or acknowledge "
+                "it to leave it out."
+            )
+        await self._letters.send(record, reason)
+        self._core.finish_one(place_of(record), record.offset)
+
+    async def commit(self) -> None:
+        """Tell the host what is done, where it does not know it yet."""
+        await self._acks.send()
+
+    # -- places
+
+    async def position(self, topic: str, partition: int = 0) -> int:
+        """The offset that is handed out next."""
+        place = self._core.place_of(topic, partition)
+        async with self._turn:
+            await self._learn(place)
+            return self._core.position(place)
+
+    async def seek(self, topic: str, offset: int, partition: int = 0) -> None:
+        """Go on from this offset, in this consumer. The group's position stays until an ack
+        goes beyond it.
+        """
+        if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
+            raise InvalidRequest(f"An offset is a whole number from 0; got {offset!r}.")
+        place = self._core.place_of(topic, partition)
+        async with self._turn:
+            await self._learn(place)
+            self._core.seek(place, offset)
+            await self._polls.stop(place)
+
+    async def _learn(self, place: Place) -> None:
+        """Ask once, if it is not known yet where the partition begins."""
+        self._check_open()
+        if self._core.is_known(place):
+            return
+        await self._polls.look(place)
+        if not self._core.is_known(place):
+            raise UnknownPartition(f"Topic '{place.topic}' has no partition {place.partition}.")
+
+    # -- the end
+
+    async def close(self) -> None:
+        """Tell the host what is done, and let go of it. Closing again does nothing."""
+        await self._close(None)
+
+    async def _close(self, deadline_seconds: float | None) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            await self._polls.stop()
+            await self._acks.send(deadline_seconds)
+        finally:
+            await self._host.close()
+            self._values.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            await self.close()
+        else:
+            with suppress(DuologError):  # what went wrong first is what is told
+                await self._close(_ACK_SECONDS_AFTER_AN_ERROR)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClientClosed(f"{self!r} has been closed. Make a new one.")
+
+    def _check_group(self) -> None:
+        if self._options.group is None:
+            raise InvalidRequest("This consumer has no group that could acknowledge. Give 'group'.")

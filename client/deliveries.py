@@ -1,0 +1,280 @@
+"""All that a consumer decides: what to ask for, what to hand out, what is done, what comes again.
+
+Pure: no clock, no host; times are handed in. The rules:
+
+- What was handed out comes again in this consumer only when it was refused, or after a seek.
+- A partition's records come in order. While a refused one waits, nothing new of its partition is
+  handed out.
+- The host is told a position only when everything before it is done.
+- While all is done and the host knows it, the host says where the group is; so what others of the
+  group acknowledge, or a group that was moved, is followed. Else it is asked by offsets.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from duolog.client.again import Again
+from duolog.client.model import Ack, Page, Piece, Place, Question, Source
+from duolog.client.progress import Progress
+from duolog.errors import InvalidRequest, InvalidSetting, OffsetOutOfRange
+from duolog.log.model import position_after
+
+
+class Deliveries:
+    """The state of one consumer. Safe for a thread that takes while another one asks."""
+
+    def __init__(self, sources: Iterable[Source], start: Any, *, has_group: bool) -> None:
+        self._start = start
+        self._has_group = has_group
+        self._guard = threading.Lock()  # of all below
+        self._turns = dict.fromkeys(sources, 0)
+        self._names: dict[str, str] = {}
+        self._progress: dict[Place, Progress] = {}
+        self._ready: deque[Piece] = deque()
+        self._again = Again()
+        self._in_hand: list[Piece] = []
+
+    # -- asking
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return tuple(self._turns)
+
+    def hungry(self) -> list[Source]:
+        """The sources of which nothing is left to hand out."""
+        with self._guard:
+            full = {piece.place for piece in self._ready}
+            return [each for each in self._turns if not any(each.holds(one) for one in full)]
+
+    def question(self, source: Source) -> Question:
+        with self._guard:
+            known = {p: each for p, each in self._progress.items() if source.holds(p)}
+            start = self._start
+            if known:
+                offsets = {str(p.partition): each.next_offset for p, each in sorted(known.items())}
+                start = {"Offsets": offsets}
+            as_group = self._has_group and all(each.is_settled for each in known.values())
+            return Question(source, as_group, start, self._turns[source])
+
+    def accept(self, question: Question, page: Page) -> bool:
+        """Take an answer in; False for one that a seek has made worthless."""
+        source = question.source
+        with self._guard:
+            if self._turns[source] != question.turn:
+                return False
+            self._learn_name(source.topic, page.topic)
+            first: dict[int, int] = dict(page.next_offsets)
+            for partition, batch in page.batches:
+                first[partition] = min(first[partition], batch.first_offset)
+            for partition, offset in first.items():
+                place = Place(source.topic, partition)
+                progress = self._progress.get(place)
+                if progress is None:
+                    self._progress[place] = Progress(offset)
+                elif question.as_group:
+                    if progress.next_offset != offset:  # the group was moved, or others did it
+                        progress.begin(offset)
+                else:
+                    progress.skip_to(offset)
+            for partition, batch in page.batches:
+                place = Place(source.topic, partition)
+                start = max(batch.first_offset, self._progress[place].next_offset)
+                if start < batch.next_offset:
+                    self._ready.append(Piece(place, batch, start, batch.next_offset))
+            return True
+
+    def go_on_after(self, question: Question, error: OffsetOutOfRange) -> bool:
+        """Pass over what retention has removed; False when that is not what the error is about."""
+        place = Place(question.source.topic, error.partition)
+        with self._guard:
+            progress = self._progress.get(place)
+            if progress is None or progress.next_offset >= error.earliest:
+                return False
+            progress.skip_to(error.earliest)
+            return True
+
+    def _learn_name(self, reference: str, name: str) -> None:
+        self._names[reference] = name
+        others = [each for each, known in self._names.items() if known == name]
+        if len(others) > 1:
+            raise InvalidSetting(
+                f"{' and '.join(map(repr, sorted(others)))} are one topic, '{name}'. Name it once."
+            )
+
+    # -- handing out
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether anything new is left to hand out."""
+        with self._guard:
+            return bool(self._ready)
+
+    def batches(self) -> list[Any]:
+        """The batches of which something will be handed out."""
+        with self._guard:
+            pieces = (*self._ready, *self._again.pieces())
+            return list({id(piece.batch): piece.batch for piece in pieces}.values())
+
+    def take(self, limit: int, now: float, *, only_decoded: bool = False) -> list[Piece]:
+        """Hand out at most so many records: those that are due again first."""
+        with self._guard:
+            if only_decoded and not self._is_decoded():
+                return []
+            waiting = self._again.places
+            taken = self._again.due(now)[:limit]
+            for piece in taken:
+                self._again.remove(piece.place, piece.start)
+            limit -= len(taken)
+            held: list[Piece] = []
+            while self._ready and limit > 0:
+                piece = self._ready.popleft()
+                if piece.place in waiting:
+                    held.append(piece)
+                    continue
+                stop = min(piece.stop, piece.start + limit)
+                if stop < piece.stop:
+                    self._ready.appendleft(piece.cut(stop, piece.stop))
+                taken.append(piece.cut(piece.start, stop))
+                self._progress[piece.place].hand_out(stop)
+                limit -= stop - piece.start
+            self._ready.extendleft(reversed(held))
+            self._in_hand = taken
+            return taken
+
+    def _is_decoded(self) -> bool:
+        """Whether what comes next is; all that waits to come again may come next."""
+        pieces = (*self._again.pieces(), *self._ready)
+        return all(piece.batch.values is not None for piece in pieces)
+
+    def next_due(self) -> float | None:
+        """When the next record comes again."""
+        with self._guard:
+            return self._again.next_due()
+
+    # -- what became of it
+
+    def finish(self, place: Place, start: int, stop: int) -> None:
+        """These are done, but for those that wait to come again."""
+        with self._guard:
+            self._check_handed_out(place, stop)
+            self._finish(place, start, stop)
+
+    def finish_one(self, place: Place, offset: int) -> None:
+        """This one is done, also if it was refused before."""
+        with self._guard:
+            self._check_handed_out(place, offset + 1)
+            self._again.remove(place, offset)
+            self._finish(place, offset, offset + 1)
+
+    def finish_in_hand(self) -> None:
+        """What the last `take` gave is done, but for what was refused."""
+        with self._guard:
+            for piece in self._in_hand:
+                self._finish(piece.place, piece.start, piece.stop)
+            self._in_hand = []
+
+    def finish_all(self) -> None:
+        """Everything handed out is done, but for what waits to come again."""
+        with self._guard:
+            for place, progress in self._progress.items():
+                self._finish(place, progress.floor, progress.next_offset)
+            self._in_hand = []
+
+    def come_again(self, piece: Piece, due: float) -> None:
+        """Hand this record out again, as the attempt that the piece says."""
+        with self._guard:
+            self._check_handed_out(piece.place, piece.stop)
+            if not self._progress[piece.place].is_done(piece.start):
+                self._again.add(piece, due)
+
+    def give_back_in_hand(self) -> None:
+        """What the last `take` gave was not used: it comes first next time."""
+        with self._guard:
+            for piece in self._in_hand:
+                progress = self._progress[piece.place]
+                refused = set(self._again.offsets(piece.place))
+                for offset in range(piece.start, piece.stop):
+                    if offset not in refused and not progress.is_done(offset):
+                        self._again.add(piece.cut(offset, offset + 1), -math.inf)
+            self._in_hand = []
+
+    def acks(self) -> list[Ack]:
+        """What the host is to be told."""
+        with self._guard:
+            if not self._has_group:
+                return []
+            told = ((place, each.to_commit) for place, each in self._progress.items())
+            return [Ack(place, position) for place, position in told if position is not None]
+
+    def acknowledged(self, ack: Ack, upto_offset: int) -> None:
+        """The host has it, and says how far the group is."""
+        with self._guard:
+            progress = self._progress[ack.place]
+            progress.acknowledged(ack.position, position_after(upto_offset))
+            self._drop(ack.place, before=progress.floor)
+
+    # -- places
+
+    def is_known(self, place: Place) -> bool:
+        with self._guard:
+            return place in self._progress
+
+    def position(self, place: Place) -> int:
+        """The offset that is handed out next."""
+        with self._guard:
+            return self._progress[place].next_offset
+
+    def seek(self, place: Place, offset: int) -> None:
+        """Go on from another offset. What was handed out before needs no answer any more."""
+        with self._guard:
+            for source in self._turns:
+                if source.holds(place):
+                    self._turns[source] += 1
+            self._drop(place)
+            self._in_hand = [piece for piece in self._in_hand if piece.place != place]
+            self._progress[place].seek(offset)
+            # The rest of a page lies behind in other partitions: it stays.
+
+    def place_of(self, topic: str, partition: int) -> Place:
+        """The place that a user means: a topic by the name or alias that it was subscribed by."""
+        for reference in dict.fromkeys(source.topic for source in self._turns):
+            if topic in {reference, self._names.get(reference)}:
+                place = Place(reference, partition)
+                if any(source.holds(place) for source in self._turns):
+                    return place
+        raise InvalidRequest(
+            f"This consumer does not read topic '{topic}' partition {partition}. It reads "
+            f"{', '.join(sorted(map(str, self._turns)))}."
+        )
+
+    def _finish(self, place: Place, start: int, stop: int) -> None:
+        progress = self._progress[place]
+        for offset in self._again.offsets(place):
+            if start <= offset < stop:
+                progress.finish(start, offset)
+                start = offset + 1
+        progress.finish(start, stop)
+
+    def _check_handed_out(self, place: Place, stop: int) -> None:
+        progress = self._progress.get(place)
+        if progress is None or stop > progress.next_offset:
+            raise InvalidRequest(
+                f"Offset {stop - 1} of topic '{place.topic}' partition {place.partition} was not "
+                "handed out by this consumer, or it was before a seek. Acknowledge what it gave."
+            )
+
+    def _drop(self, place: Place, *, before: int | None = None) -> None:
+        """Of a partition, what is ready or waits: all of it, or what lies before an offset."""
+        kept: deque[Piece] = deque()
+        for piece in self._ready:
+            if piece.place != place:
+                kept.append(piece)
+            elif before is not None and piece.stop > before:
+                kept.append(piece.cut(max(piece.start, before), piece.stop))
+        self._ready = kept
+        self._again.drop(place, before=before)

@@ -1,0 +1,105 @@
+"""The host's endpoints as calls: what is sent, and what the answers are as values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from duolog.client.answers import Answer
+from duolog.client.asking import ARROW_TYPE, HostClient
+from duolog.client.messages import Change, Message, request, request_of_rows
+from duolog.client.model import Ack, Page, Question
+from duolog.client.options import ConnectionOptions, ConsumerOptions
+from duolog.client.pages import page_of
+from duolog.errors import HostMismatch
+from duolog.log.model import Placed
+
+_TOPICS: Final = "/v1/api/topics"
+
+
+class HostCalls:
+    """Used from one event loop."""
+
+    def __init__(self, options: ConnectionOptions) -> None:
+        self._address = options.address
+        self._client = HostClient(options)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def consume(
+        self, question: Question, options: ConsumerOptions, timeout_seconds: float
+    ) -> Page:
+        source = question.source
+        asked: dict[str, Any] = {
+            "topic": source.topic,
+            "start": question.start,
+            "limit": options.max_records,
+            "max_bytes": options.max_bytes,
+            "timeout_seconds": timeout_seconds,
+        }
+        if question.as_group:
+            asked["group_id"] = options.group
+        if source.partition is not None:
+            asked["partition_id"] = source.partition
+        answer = await self._client.ask(
+            f"{_TOPICS}/consume",
+            json.dumps(asked).encode(),
+            f"give records of topic '{source.topic}'",
+            wants=ARROW_TYPE,
+            extra_seconds=timeout_seconds,
+        )
+        return page_of(str(self._address), answer.content, options.value_format)
+
+    async def ack(self, group: str, ack: Ack, deadline_seconds: float | None = None) -> int:
+        """The offset up to which the group has acknowledged."""
+        asked = {
+            "topic": ack.place.topic,
+            "group_id": group,
+            "partition_id": ack.place.partition,
+            "upto_offset": ack.upto_offset,
+        }
+        answer = await self._client.ask(
+            f"{_TOPICS}/ack",
+            json.dumps(asked).encode(),
+            f"acknowledge records of topic '{ack.place.topic}'",
+            deadline_seconds=deadline_seconds,
+        )
+        return int(self._told(answer, "acknowledged_offset"))
+
+    async def publish(
+        self, topic: str, messages: Sequence[Message], writer: str | None, sequence: int
+    ) -> list[Placed]:
+        count = f"{len(messages)} records" if len(messages) > 1 else "a record"
+        body = request(topic, messages, writer, sequence)
+        return await self._published(body, f"publish {count} to topic '{topic}'")
+
+    async def publish_rows(
+        self, change: Change, rows: Sequence[Message], writer: str, sequence: int
+    ) -> list[Placed]:
+        body = request_of_rows(change, rows, writer, sequence)
+        return await self._published(body, f"publish {len(rows)} rows of table '{change.table}'")
+
+    async def _published(self, body: bytes, asked: str) -> list[Placed]:
+        answer = await self._client.ask(f"{_TOPICS}/publish", body, asked, changes=True)
+        return [
+            Placed(each["topic"], each["partition_id"], each["offset"])
+            for each in self._told(answer, "offsets")
+        ]
+
+    async def check_topic(self, topic: str) -> None:
+        """Raises UnknownTopic, or that it may not be used."""
+        await self._client.ask(
+            f"{_TOPICS}/latest-offsets",
+            json.dumps({"topic": topic}).encode(),
+            f"say how far topic '{topic}' reaches",
+        )
+
+    def _told(self, answer: Answer, name: str) -> Any:
+        try:
+            return answer.json()[name]
+        except (ValueError, KeyError, TypeError):
+            raise HostMismatch(
+                f"What answers at {self._address} does not speak as a Duolog host. Check the url."
+            ) from None

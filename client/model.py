@@ -1,0 +1,87 @@
+"""The words of the client as plain values: places, pieces, questions, answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+
+class Place(NamedTuple):
+    """A partition; `topic` as it was subscribed to, which may be an alias."""
+
+    topic: str
+    partition: int
+
+
+class Source(NamedTuple):
+    """What one request reads. No partition: all of the topic's."""
+
+    topic: str
+    partition: int | None = None
+
+    def holds(self, place: Place) -> bool:
+        return self.topic == place.topic and self.partition in {None, place.partition}
+
+    def __str__(self) -> str:
+        whole = f"'{self.topic}'"
+        return whole if self.partition is None else f"{whole} partition {self.partition}"
+
+
+class Batch(Protocol):
+    """Records of one partition whose offsets follow one another."""
+
+    @property
+    def first_offset(self) -> int: ...
+    @property
+    def next_offset(self) -> int: ...
+    @property
+    def values(self) -> Any:
+        """The decoded values; None until they are made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the host is asked for a source. `turn` tells answers from before a seek."""
+
+    source: Source
+    as_group: bool
+    start: Any  # as JSON
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The host's answer: where each partition goes on, and batches of some."""
+
+    topic: str
+    next_offsets: dict[int, int]
+    batches: Sequence[tuple[int, Batch]]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some records of a batch, from offset `start` up to but not including `stop`."""
+
+    place: Place
+    batch: Any
+    start: int
+    stop: int
+    attempt: int = 1
+
+    def cut(self, start: int, stop: int) -> Piece:
+        """A part of it. Called for each record, and `replace` takes ten times as long."""
+        return Piece(self.place, self.batch, start, stop, self.attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """What the host is told: the group's position in a partition."""
+
+    place: Place
+    position: int
+
+    @property
+    def upto_offset(self) -> int:
+        """The last offset that is done, as the host is told."""
+        return self.position - 1

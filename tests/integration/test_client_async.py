@@ -1,0 +1,179 @@
+"""The same with asyncio; and the admin, against a whole host in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duolog import open_log
+from duolog.client import (
+    Admin,
+    AsyncAdmin,
+    AsyncConsumer,
+    AsyncPublisher,
+    ConsumedRecord,
+    Consumer,
+    Publisher,
+)
+from duolog.client import consumer as consumer_module
+from duolog.client.model import Piece
+from duolog.client.pages import records_of
+from duolog.client.portal import Portal
+from duolog.errors import ClientClosed, InvalidSql, UnknownTopic
+from duolog.log.model import Earliest, Latest, Retention
+from tests.integration.client_host import serving
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One host for all of these; each test makes topics of its own."""
+    folder: Path = tmp_path_factory.mktemp("served")
+    open_log(folder / "log").close()
+    with serving(folder) as found:
+        yield found
+
+
+def test_topics_and_groups_are_looked_at_and_changed(url: str) -> None:
+    with Admin(url=url) as admin:
+        made = admin.create_topic(
+            "orders", partitions=2, alias="o", retention_seconds=60, if_not_exists=True
+        )
+        assert made == admin.create_topic("orders", if_not_exists=True) == admin.topic("o")
+        assert made.retention == Retention(seconds=60)
+        assert "orders" in [topic.name for topic in admin.topics()]
+        with Publisher(url=url) as publisher:
+            publisher.publish_many("orders", range(10))
+            placed = publisher.publish("orders", "x", partition=1)
+        assert sum(each.next_offset for each in admin.offsets("orders")) == 11
+        with Consumer("orders", url=url, group="g", start="earliest") as consumer:
+            consumer.poll()
+            consumer.ack()
+        assert "g" in admin.groups()
+        assert set(admin.lag("g").values()) == {0}
+        for to, position in ((Earliest(), 0), (placed.offset, placed.offset), (0, 0)):
+            assert admin.seek("g", "orders", to, partition=1).position == position
+        assert admin.lag("g")["orders", 1] == placed.offset + 1
+        assert admin.seek("g", "orders", Latest(), 1).position == placed.offset + 1
+        assert len(admin.positions("g", "orders")) == len(admin.positions("g")) == 2
+        assert admin.delete_group("g") == 2
+        assert admin.sql("SELECT count(*) AS n FROM orders").table().to_pylist() == [{"n": 11}]
+        with pytest.raises(InvalidSql):
+            admin.sql("MAKE TOPIC x")
+        admin.drop_topic("orders")
+        with pytest.raises(UnknownTopic):
+            admin.topic("orders")
+    for _ in range(2):
+        with pytest.raises(ClientClosed):
+            admin.topics()
+        admin.close()
+
+
+def test_everything_is_there_for_asyncio(url: str) -> None:
+    async def run() -> None:
+        async with (
+            AsyncAdmin(url=url) as admin,
+            AsyncPublisher(url=url) as publisher,
+            AsyncConsumer("tasks", url=url, group="h", start="earliest") as consumer,
+        ):
+            assert repr(admin) == f"<AsyncAdmin of {url}>"
+            await admin.create_topic("tasks")
+            assert (await admin.topic("tasks")).name in [t.name for t in await admin.topics()]
+            polling = asyncio.create_task(consumer.poll(60))
+            await publisher.publish("tasks", 0)
+            assert [record.value for record in await polling] == [0]
+            await publisher.publish_many("tasks", [1, 2, 3])
+            async for record in consumer:
+                if record.value == 2:
+                    break
+            assert await consumer.position("tasks") == 3
+            assert [each.position for each in await admin.positions("h")] == [1]
+            await consumer.ack(record)
+            assert await admin.lag("h") == {("tasks", 0): 1}
+            await consumer.seek("tasks", 0)
+            assert [len(table) for table in await consumer.poll_tables()] == [4]
+            await consumer.commit()
+            assert (await admin.seek("h", "tasks", 0)).position == 0
+            assert (await admin.sql("SELECT count(*) AS n FROM tasks")).to_pylist() == [{"n": 4}]
+            assert (await admin.groups(), await admin.delete_group("h")) == (("h",), 1)
+            assert (await admin.offsets("tasks"))[0].next_offset == 4
+            await admin.drop_topic("tasks")
+
+    asyncio.run(run())
+
+
+def test_a_poll_that_is_given_up_loses_nothing(url: str) -> None:
+    async def run() -> list[int]:
+        async with (
+            AsyncAdmin(url=url) as admin,
+            AsyncPublisher(url=url) as publisher,
+            AsyncConsumer("given-up", url=url, group="i", start="earliest") as consumer,
+        ):
+            await admin.create_topic("given-up")
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(consumer.poll(60), 0.2)
+            await publisher.publish_many("given-up", [1, 2, 3])
+            found: list[int] = []
+            while len(found) < 3:
+                found += [record.value for record in await consumer.poll()]
+            return found
+
+    assert asyncio.run(run()) == [1, 2, 3]
+
+
+def test_a_large_poll_that_is_given_up_while_it_is_decoded_comes_again(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        async with AsyncAdmin(url=url) as admin, AsyncPublisher(url=url) as publisher:
+            await admin.create_topic("large")
+            await publisher.publish_many("large", range(3000))
+        async with AsyncConsumer(
+            "large", url=url, group="j", start="earliest", max_records=5000
+        ) as consumer:
+            started, loop = asyncio.Event(), asyncio.get_running_loop()
+
+            def slowly(pieces: list[Piece]) -> list[ConsumedRecord]:
+                loop.call_soon_threadsafe(started.set)
+                return records_of(pieces)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(consumer_module, "records_of", slowly)
+                poll = asyncio.create_task(consumer.poll(60))
+                await started.wait()
+                poll.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await poll
+            assert [record.value for record in await consumer.poll()] == list(range(3000))
+            assert await consumer.poll(0) == []
+
+    asyncio.run(run())
+
+
+def test_an_interrupted_poll_gives_back_what_it_took(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Admin(url=url) as admin, Publisher(url=url) as publisher:
+        admin.create_topic("interrupted")
+        publisher.publish_many("interrupted", range(3))
+    with Consumer("interrupted", url=url, group="k", start="earliest") as consumer:
+
+        def interrupting(self: Portal, coroutine: Coroutine[Any, Any, Any]) -> None:
+            run(self, coroutine)
+            raise KeyboardInterrupt
+
+        run = Portal.run
+        with monkeypatch.context() as patched:
+            patched.setattr(Portal, "run", interrupting)
+            with pytest.raises(KeyboardInterrupt):
+                consumer.poll()
+        assert [record.value for record in consumer.poll()] == [0, 1, 2]
+        assert consumer.poll(0) == []
+
+
+def test_a_failing_block_is_told_and_not_what_closing_says(url: str) -> None:
+    with pytest.raises(ZeroDivisionError), Consumer("no-such", url=url, group="g") as consumer:
+        print(1 // 0, consumer)

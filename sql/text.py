@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from duolog.log.model import AtOffset, AtTimestamp, Earliest, Latest, PayloadMode, TopicSettings
+from duolog.log.routing.filter.text import literal
 from duolog.sql.options import TOPIC_OPTIONS, Value
 from duolog.sql.statements import (
     DEFAULT_LIMIT,
@@ -58,16 +59,16 @@ def to_sql(statement: Statement) -> str:
             words = ["CLEAR TOPIC", _name(topic)]
         case Consume(topic, group, partition, start, limit, auto_ack):
             words = ["CONSUME FROM", _name(topic)]
-            words += [] if group is None else ["GROUP", _literal(group)]
+            words += [] if group is None else ["GROUP", literal(group)]
             words += _partition(partition)
             words += [] if start == Earliest() else ["FROM", _place(start)]
             words += [] if limit == DEFAULT_LIMIT else ["LIMIT", str(limit)]
             words += ["AUTO ACK"] if auto_ack else []
         case Ack(topic, group, upto_offset, partition):
-            words = ["ACK", _name(topic), "GROUP", _literal(group), *_partition(partition)]
+            words = ["ACK", _name(topic), "GROUP", literal(group), *_partition(partition)]
             words += ["UPTO OFFSET", str(upto_offset)]
         case ResetGroup(group, topic, to, partition):
-            words = ["RESET CONSUMER GROUP", _literal(group), "ON", _name(topic)]
+            words = ["RESET CONSUMER GROUP", literal(group), "ON", _name(topic)]
             words += [*_partition(partition), "TO", _place(to)]
         case Select(text):
             words = [text]
@@ -76,7 +77,7 @@ def to_sql(statement: Statement) -> str:
 
 def _settings(settings: TopicSettings) -> Iterable[str]:
     if settings.alias is not None:
-        yield f"ALIAS {_literal(settings.alias)}"
+        yield f"ALIAS {literal(settings.alias)}"
     if settings.partitions != 1:
         yield f"PARTITIONS {settings.partitions}"
     values, usual = _options(settings), _options(TopicSettings())
@@ -123,23 +124,8 @@ def _place(start: Start) -> str:
 
 
 def _with(options: Mapping[str, Value]) -> str:
-    said = ", ".join(f"{name} = {_value(value)}" for name, value in options.items())
+    said = ", ".join(f"{name} = {literal(value)}" for name, value in options.items())
     return f"WITH ({said})" if said else ""
-
-
-def _value(value: Value) -> str:
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return "TRUE" if value else "FALSE"
-        case str():
-            return _literal(value)
-    return repr(value)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _name(name: str) -> str:

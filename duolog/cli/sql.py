@@ -97,7 +97,7 @@ def _reader(log: LogAccess) -> ValueReader | None:
 
 def _print_json(result: SqlResult) -> None:
     """All rows, a JSON object each, as they are made."""
-    from duolog.cli.sql_cells import fields, rows_of
+    from duolog.sql.cells import fields, rows_of
 
     for batch in result.batches():
         for row in rows_of(batch):
@@ -107,7 +107,8 @@ def _print_json(result: SqlResult) -> None:
 
 def _print(result: SqlResult) -> None:
     """A table, or where that is too wide the columns below one another."""
-    from duolog.cli.sql_cells import is_number, rows_of, shown
+    from duolog.cli.sql_cells import is_number, shown
+    from duolog.sql.cells import rows_of
 
     rows: list[list[str]] = []
     for batch in result.batches():

@@ -1,4 +1,4 @@
-"""What SELECT shows of the log itself: topics, their sources and partitions, groups."""
+"""What SELECT shows of the log itself: topics, their sources and partitions, groups, mirrors."""
 
 from __future__ import annotations
 
@@ -72,6 +72,20 @@ TOPIC_OFFSETS = pa.schema(
         ("lag_seconds", pa.float64()),  # how long the first record has waited that is not read
         ("changed_at", _MOMENT),
         ("changed_by", pa.string()),
+    ]
+)
+MIRROR = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("kafka_topic", pa.string()),
+        ("cluster_id", pa.string()),
+        ("mirrored_offset", pa.int64()),  # Kafka has everything before it
+        ("next_offset", pa.int64()),
+        ("behind", pa.int64()),
+        ("skipped", pa.int64()),
+        ("kafka_offset", pa.int64()),  # after the last of these records there
+        ("runs", pa.int32()),
     ]
 )
 
@@ -188,6 +202,26 @@ def _waiting_seconds(
     return None
 
 
+def _mirror(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
+    ends: dict[str, tuple[PartitionOffsets, ...]] = {}
+    for mirror in log.mirrors():
+        if mirror.topic not in ends:
+            ends[mirror.topic] = log.offsets(mirror.topic)
+        next_offset = ends[mirror.topic][mirror.partition].next_offset
+        yield {
+            "topic": mirror.topic,
+            "partition": mirror.partition,
+            "kafka_topic": mirror.target.kafka_topic,
+            "cluster_id": mirror.target.cluster_id,
+            "mirrored_offset": mirror.next_log_offset,
+            "next_offset": next_offset,
+            "behind": max(0, next_offset - mirror.next_log_offset),
+            "skipped": sum(skip.count for skip in mirror.skips),
+            "kafka_offset": mirror.next_kafka_offset,
+            "runs": len(mirror.runs),
+        }
+
+
 SYSTEM_TABLES: dict[
     str, tuple[pa.Schema, Callable[[LogAccess, Clock], Iterator[dict[str, Any]]]]
 ] = {
@@ -195,4 +229,5 @@ SYSTEM_TABLES: dict[
     "sources": (SOURCES, _sources),
     "partitions": (PARTITIONS, _partitions),
     "topic_offsets": (TOPIC_OFFSETS, _topic_offsets),
+    "mirror": (MIRROR, _mirror),
 }

@@ -8,6 +8,7 @@ import pytest
 
 from duolog.errors import AckBeyondHead, NameTaken, UnknownRoute, UnknownTopic
 from duolog.log.access import LogAccess
+from duolog.log.mirror_model import MirrorChange, MirrorTarget, Run, Skip, SkipReason
 from duolog.log.model import Op, Record, Retention
 from duolog.sql import execute, parse, run
 
@@ -108,6 +109,28 @@ def test_acknowledging_and_resetting(log: LogAccess) -> None:
     assert found == [
         {"partition": 0, "position": 1, "lag": 2},
         {"partition": 1, "position": 1, "lag": 0},
+    ]
+
+
+def test_how_far_the_mirror_is(log: LogAccess) -> None:
+    publish(log, {0: 9, 1: 4})
+    target = MirrorTarget("cluster", "in-kafka", "id", 1, 0, 0, 100)
+    version = log.begin_mirror("t", 0, target).version
+    skip = Skip(5, 2, SkipReason.TOO_LARGE)
+    log.change_mirror("t", 0, MirrorChange(version, 0, 0, (Run(0, 100, 5),), (skip,)))
+    assert rows(log, "SELECT * FROM system.mirror") == [
+        {
+            "topic": "t",
+            "partition": 0,
+            "kafka_topic": "in-kafka",
+            "cluster_id": "cluster",
+            "mirrored_offset": 7,
+            "next_offset": 9,
+            "behind": 2,
+            "skipped": 2,
+            "kafka_offset": 105,
+            "runs": 1,
+        }
     ]
 
 

@@ -233,7 +233,7 @@ def test_names_in_any_case(log: EmbeddedLog) -> None:
 
 
 def test_nothing_is_there_yet(log: EmbeddedLog) -> None:
-    for name in ("topics", "sources", "partitions", "topic_offsets"):
+    for name in ("topics", "sources", "partitions", "topic_offsets", "mirror"):
         assert rows(log, f"SELECT * FROM system.{name}") == []
     log.create_topic("t", TopicSettings(partitions=3))
     assert rows(log, "SELECT * FROM t") == []

@@ -18,8 +18,9 @@ from typer.testing import CliRunner, Result
 
 from duolog import open_log
 from duolog.cli.program import app
-from duolog.cli.sql_cells import plain, rows_of, shown
+from duolog.cli.sql_cells import shown
 from duolog.log.model import Format, Op, Record, TopicSettings
+from duolog.sql.cells import plain, rows_of
 from tests.support.records import BATCH, part_of
 
 Duolog = Callable[..., Result]

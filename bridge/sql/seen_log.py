@@ -1,0 +1,174 @@
+"""A log with the topics that a caller may use, and no others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from duolog.errors import ForbiddenTopic, UnknownTopic
+from duolog.sql.statements import AddSource, CreateTopic, Select
+
+if TYPE_CHECKING:
+    from duolog.bridge.http.callers import Caller
+    from duolog.log.access import LogAccess, TopicRef
+    from duolog.log.fetched import Fetched, FetchedEncoded
+    from duolog.log.mirror_model import Mirror
+    from duolog.log.model import (
+        GroupPosition,
+        Op,
+        PartitionOffsets,
+        Retention,
+        Route,
+        Start,
+        Swept,
+        Topic,
+        TopicSettings,
+    )
+    from duolog.sql.statements import Statement
+
+
+class SeenLog:
+    """What a caller may read. Names are looked up here, and the log is asked by ids: between the
+    look and the answer an alias may come to mean another topic.
+
+    A caller who is limited to some topics learns nothing of others, not even that they are there.
+    """
+
+    def __init__(self, log: LogAccess, caller: Caller) -> None:
+        self._log = log
+        self._caller = caller
+
+    def topic(self, reference: TopicRef) -> Topic:
+        caller = self._caller
+        try:
+            topic = self._log.topic(reference)
+        except UnknownTopic:
+            if caller.topics is None:
+                raise
+            if caller.may_use(str(reference)):
+                raise UnknownTopic(f"There is no topic {reference!r}.") from None
+            raise forbidden(caller, reference) from None
+        if not caller.may_use(topic.name):
+            raise forbidden(caller, reference)
+        return topic
+
+    def topics(self) -> tuple[Topic, ...]:
+        return tuple(topic for topic in self._log.topics() if self._caller.may_use(topic.name))
+
+    def offsets(self, reference: TopicRef) -> tuple[PartitionOffsets, ...]:
+        return self._log.offsets(self.topic(reference).id)
+
+    def resolve(self, reference: TopicRef, partition: int, start: Start) -> int:
+        return self._log.resolve(self.topic(reference).id, partition, start)
+
+    def fetch(self, reference: TopicRef, partition: int, offset: int, **limits: Any) -> Fetched:
+        return self._log.fetch(self.topic(reference).id, partition, offset, **limits)
+
+    def fetch_encoded(
+        self, reference: TopicRef, partition: int, offset: int, **limits: Any
+    ) -> FetchedEncoded:
+        return self._log.fetch_encoded(self.topic(reference).id, partition, offset, **limits)
+
+    def group_position(
+        self, group: str, reference: TopicRef, partition: int
+    ) -> GroupPosition | None:
+        return self._log.group_position(group, self.topic(reference).id, partition)
+
+    def group_positions(
+        self, group: str | None = None, reference: TopicRef | None = None
+    ) -> tuple[GroupPosition, ...]:
+        named = None if reference is None else self.topic(reference).id
+        found = self._log.group_positions(group, named)
+        return tuple(each for each in found if self._caller.may_use(each.topic))
+
+    def mirrors(self, reference: TopicRef | None = None) -> tuple[Mirror, ...]:
+        named = None if reference is None else self.topic(reference).id
+        found = self._log.mirrors(named)
+        return tuple(each for each in found if self._caller.may_use(each.topic))
+
+
+class UsedLog(SeenLog):
+    """What a caller may do, besides. Whether their role is enough is judged elsewhere."""
+
+    def check(self, statement: Statement) -> None:
+        """Refuse a statement that names a topic of others, before anything is done."""
+        match statement:
+            case Select():
+                return  # its topics are seen when it is planned
+            case CreateTopic(name, settings):
+                self._check_new(name, settings)
+                return
+            case AddSource(_, table):
+                self.check_table(table)
+        try:
+            self.topic(statement.topic)
+        except ForbiddenTopic:
+            raise
+        except UnknownTopic:
+            return  # an earlier statement may make it
+
+    def check_table(self, table: str) -> None:
+        """Refuse a table that feeds topics of others: one's own would tell what goes to them."""
+        for topic, _ in self._log.routing_plan().routes_of(table):
+            if not self._caller.may_use(topic.name):
+                raise forbidden(self._caller, table)
+
+    def create_topic(
+        self, name: str, settings: TopicSettings, *, if_not_exists: bool = False
+    ) -> Topic:
+        self._check_new(name, settings)
+        return self._log.create_topic(name, settings, if_not_exists=if_not_exists)
+
+    def add_route(self, reference: TopicRef, route: Route) -> Topic:
+        self.check_table(route.table)
+        return self._log.add_route(self.topic(reference).id, route)
+
+    def _check_new(self, name: str, settings: TopicSettings) -> None:
+        for each in (name, settings.alias, settings.kafka_topic):
+            if each is not None and not self._caller.may_use(each):
+                raise forbidden(self._caller, each)
+
+    def drop_route(
+        self, reference: TopicRef, table: str, ops: frozenset[Op] | None = None
+    ) -> Topic:
+        return self._log.drop_route(self.topic(reference).id, table, ops)
+
+    def set_retention(self, reference: TopicRef, retention: Retention) -> Topic:
+        return self._log.set_retention(self.topic(reference).id, retention)
+
+    def set_partitions(self, reference: TopicRef, partitions: int) -> Topic:
+        return self._log.set_partitions(self.topic(reference).id, partitions)
+
+    def clear_topic(self, reference: TopicRef) -> Swept:
+        return self._log.clear_topic(self.topic(reference).id)
+
+    def drop_topic(self, reference: TopicRef) -> Swept:
+        return self._log.drop_topic(self.topic(reference).id)
+
+    def ack(
+        self, group: str, reference: TopicRef, upto_offset: int, partition: int | None = None
+    ) -> GroupPosition:
+        return self._log.ack(group, self.topic(reference).id, upto_offset, partition)
+
+    def seek(
+        self,
+        group: str,
+        reference: TopicRef,
+        partition: int,
+        position: int,
+        *,
+        expected_version: int | None = None,
+    ) -> GroupPosition:
+        return self._log.seek(
+            group,
+            self.topic(reference).id,
+            partition,
+            position,
+            expected_version=expected_version,
+        )
+
+
+def forbidden(caller: Caller, reference: TopicRef) -> ForbiddenTopic:
+    """To be raised."""
+    return ForbiddenTopic(
+        f"The token '{caller.name}' is limited to other topics than '{reference}' leads to."
+    )

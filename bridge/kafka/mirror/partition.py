@@ -1,0 +1,333 @@
+"""One partition's way into Kafka, from recovery to its end.
+
+    recovering -> mirroring -> recovering ...      after a lost connection, a refusal, a new leader
+               -> halted -> recovering             until what it says is settled
+
+Three tasks while it mirrors: `_send` reads the log and sends batches, several at once; `_collect`
+takes the answers in their order and grows the runs; `_keep` stores runs now and then. When one
+ends, all end, and the partition recovers: it asks Kafka how far it is, and goes on behind that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from typing import Final
+
+from duolog.bridge.kafka.mirror.pieces import cut, refused_rows, unskipped, with_skips
+from duolog.bridge.kafka.mirror.reactions import Reaction, halted_by, reaction_to
+from duolog.bridge.kafka.mirror.reading import READ_BYTES, Stretch, groups, stretch_of
+from duolog.bridge.kafka.mirror.recovering import Recovery
+from duolog.bridge.kafka.mirror.recovery import placed
+from duolog.bridge.kafka.mirror.refused import burnt_out, halted_at, set_aside, why_refused
+from duolog.bridge.kafka.mirror.shared import Shared, WhenRefused, shown
+from duolog.bridge.kafka.mirror.storing import StoredRuns
+from duolog.bridge.kafka.mirror.topic_side import TopicSide
+from duolog.bridge.kafka.wire.requests import Produced
+from duolog.errors import (
+    DuologError,
+    KafkaRefused,
+    KafkaTopicMissing,
+    KafkaTopicRecreated,
+    MirrorDiverged,
+    MirrorHalted,
+    MirrorOfCopy,
+    OffsetOutOfRange,
+)
+from duolog.log.fetched import FetchedEncoded
+from duolog.log.mirror_model import Mirror, Skip, SkipReason
+from duolog.log.model import TopicPartition
+
+_FIRST_PAUSE_SECONDS: Final = 0.05
+_LAST_ANSWERS_SECONDS: Final = 2.0
+
+
+_RUNS_IN_DOUBT = (KafkaTopicMissing, KafkaTopicRecreated, MirrorDiverged, MirrorOfCopy)
+
+
+class Phase(StrEnum):
+    """What a partition's mirror does."""
+
+    RECOVERING = "recovering"
+    MIRRORING = "mirroring"
+    HALTED = "halted"
+
+
+class _Again(Exception):
+    """Recover: something is not as it was thought."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    stretch: Stretch
+    answer: asyncio.Task[Produced]
+
+
+class PartitionMirror:
+    """Mirrors one partition for as long as `run` is not cancelled."""
+
+    def __init__(self, side: TopicSide, partition: int, shared: Shared) -> None:
+        self.side = side
+        self.partition = partition
+        self.phase = Phase.RECOVERING
+        self.trouble: DuologError | None = None  # why it is halted, or does not get on
+        self.settled = False  # recovered, and nothing has happened that puts the runs in doubt
+        self.foreign = 0  # records of others that were passed over, since this started
+        self._shared = shared
+        self._where = TopicPartition(side.topic.id, partition)
+        self._runs = StoredRuns(shared, side.topic.id, partition)
+        self._most_bytes: int | None = None  # when Kafka takes less than its settings say
+        self._sent: asyncio.Queue[_Sent] = asyncio.Queue()
+        self._under_way: set[asyncio.Task[Produced]] = set()
+        self._slots = asyncio.Semaphore(shared.options.batches_in_flight)
+        self._trimmed = 0  # the log's start up to which Kafka has deleted
+        self._not_trimmed = 0
+
+    @property
+    def mirror(self) -> Mirror | None:
+        """How far it is, as of now: what is stored may be a moment behind."""
+        return self._runs.now
+
+    async def run(self) -> None:
+        """Mirror, whatever happens, until it is cancelled. Then what is known is stored."""
+        pause = _FIRST_PAUSE_SECONDS
+        reached = -1
+        try:
+            while True:
+                try:
+                    await self._recover()
+                    reached = self._now.next_log_offset
+                    self._goes_on()
+                    await self._mirror_on()
+                except _Again:
+                    pause = self._pause_after(pause, reached)
+                except MirrorHalted as halted:
+                    self._stands(Phase.HALTED, halted)
+                    pause = self._shared.options.retry_halted_seconds
+                except DuologError as error:
+                    self._stands(Phase.RECOVERING, error)
+                    pause = self._pause_after(pause, reached)
+                await asyncio.sleep(pause)
+                if self.phase is Phase.HALTED:
+                    pause = _FIRST_PAUSE_SECONDS
+        finally:
+            with suppress(DuologError):
+                await self._runs.store()
+
+    def _pause_after(self, pause: float, reached: int) -> float:
+        """Twice as long each time that nothing was gained."""
+        if self._runs.now is not None and self._runs.now.next_log_offset > reached >= 0:
+            return _FIRST_PAUSE_SECONDS
+        return min(2 * pause, self._shared.options.longest_pause_seconds)
+
+    def _goes_on(self) -> None:
+        if self.trouble is not None:
+            self._say("mirror.goes_on")
+        self.phase, self.trouble, self.settled = Phase.MIRRORING, None, True
+
+    def _stands(self, phase: Phase, trouble: DuologError) -> None:
+        if self.phase is not phase or str(trouble) != str(self.trouble or ""):
+            event = "mirror.halted" if phase is Phase.HALTED else "mirror.waits"
+            self._say(event, **shown(trouble))
+        self.phase, self.trouble = phase, trouble
+        if isinstance(trouble, _RUNS_IN_DOUBT):
+            self.settled = False
+
+    def _say(self, event: str, **fields: object) -> None:
+        self._shared.say(event, topic=self.side.topic.name, partition=self.partition, **fields)
+
+    @property
+    def _now(self) -> Mirror:
+        assert self._runs.now is not None  # noqa: S101 - after the first recovery
+        return self._runs.now
+
+    async def _recover(self) -> None:
+        if self.phase is Phase.MIRRORING:
+            self.phase = Phase.RECOVERING
+        await self.side.look(self.side.looks)
+        recovery = Recovery(self.side, self.partition, self._shared, self._runs)
+        try:
+            self.foreign += await recovery.run()
+        except KafkaRefused as refused:
+            if reaction_to(refused.error) is Reaction.HALT:
+                where = self.side.kafka_topic, self.partition
+                raise halted_by(refused.error, *where, str(refused)) from refused
+            raise
+
+    # -- mirroring
+
+    async def _mirror_on(self) -> None:
+        self._sent = asyncio.Queue()
+        works = (self._send(), self._collect(), self._keep())
+        tasks = [asyncio.create_task(work) for work in works]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            tasks[0].cancel()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._sent.join(), _LAST_ANSWERS_SECONDS)
+            raise
+        finally:
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            if self._under_way:  # what is on its way arrives before Kafka is asked how far it is
+                await asyncio.wait(self._under_way, timeout=_LAST_ANSWERS_SECONDS)
+        failures = [e for e in ended if e and not isinstance(e, asyncio.CancelledError)]
+        raise failures[0] if failures else _Again
+
+    async def _send(self) -> None:
+        at = self._now.next_log_offset
+        while True:
+            fetched = await self._fetch(at)
+            if not fetched:
+                await self._shared.heads.beyond(self._where, at)
+            for group in fetched:
+                stretch = await self._shared.in_thread(stretch_of, group)
+                for part in await self._good_parts(stretch):
+                    await self._send_part(part)
+                at = stretch.stop
+
+    async def _fetch(self, at: int) -> list[FetchedEncoded]:
+        fetch, topic = self._shared.log.fetch_encoded, self.side.topic
+        try:
+            return groups(
+                await self._shared.in_thread(
+                    fetch, topic.id, self.partition, at, max_bytes=READ_BYTES
+                )
+            )
+        except OffsetOutOfRange:
+            raise _Again from None  # retention was quicker: recovery skips what is gone
+
+    async def _good_parts(self, stretch: Stretch) -> list[Stretch]:
+        """The parts that Kafka takes; the others are skipped, durably, before this returns."""
+        while True:
+            ranges = unskipped(stretch.first, stretch.stop, self._now.skips)
+            parts = [stretch.part(*each) for each in ranges]
+            if not await self._refuse_some(parts):
+                return parts
+
+    async def _refuse_some(self, parts: list[Stretch]) -> bool:
+        limits, now_ms = self.side.limits, self._shared.clock.now_ms()
+        for part in parts:
+            for refused in refused_rows(part.records, limits, now_ms):
+                first, stop = part.first + refused.start, part.first + refused.stop
+                said = why_refused(self.side.kafka_topic, refused, limits)
+                await self._refuse(part.part(first, stop), refused.reason, said)
+                return True
+        return False
+
+    async def _refuse(self, refused: Stretch, reason: SkipReason, said: str) -> None:
+        topic, options = self.side.topic, self._shared.options
+        if options.when_refused is WhenRefused.HALT:
+            raise halted_at(topic, self.partition, refused.first, said)
+        count = refused.stop - refused.first
+        skips = with_skips(self._now.skips, [Skip(refused.first, count, reason)])
+        if options.fuse.burns(skips, refused.stop):
+            raise burnt_out(topic, self.partition, refused.stop - 1, said, options.fuse)
+        log, number = self._shared.log, self.partition
+        await self._shared.in_thread(set_aside, log, topic, number, refused, reason, said)
+        skip = Skip(refused.first, count, reason)
+        self._runs.now = replace(self._now, skips=with_skips(self._now.skips, [skip]))
+        await self._runs.store()
+        self._say("mirror.skipped", offset=refused.first, records=count, said=said)
+
+    async def _send_part(self, part: Stretch) -> None:
+        most = min(self.side.limits.max_batch_bytes, self._most_bytes or 1 << 40)
+        skipped = self._now.skipped_before(part.first)
+        producer, compression = self._shared.producer, self._shared.settings.compression
+        place = self.side.place(self.partition)
+        for start, stop in cut(part.records, most):
+            piece = part.part(part.first + start, part.first + stop)
+            batch = await self._shared.in_thread(piece.encoded, producer, skipped, compression)
+            await self._slots.acquire()
+            try:
+                taken = await self._shared.budget.take(len(batch))
+            except asyncio.CancelledError:
+                self._slots.release()
+                raise
+            answer = asyncio.create_task(self._shared.port.produce(place, batch))
+            self._under_way.add(answer)
+            answer.add_done_callback(partial(self._answered, taken))
+            self._sent.put_nowait(_Sent(piece, answer))
+
+    def _answered(self, taken: int, answer: asyncio.Task[Produced]) -> None:
+        self._under_way.discard(answer)
+        self._shared.budget.give_back(taken)
+        self._slots.release()
+        if not answer.cancelled():
+            answer.exception()  # seen, also when nobody waits for this answer any more
+
+    async def _collect(self) -> None:
+        while True:
+            sent = await self._sent.get()
+            answer = await sent.answer
+            if answer.error:
+                await self._react(sent.stretch, answer)
+            else:
+                self._take(sent.stretch, answer.base_offset)
+            self._sent.task_done()
+
+    def _take(self, stretch: Stretch, base_offset: int) -> None:
+        """Kafka has it."""
+        mirror = self._now
+        hole = base_offset - mirror.next_kafka_offset
+        if hole < 0 or stretch.first != mirror.next_log_offset:
+            raise _Again  # another worker's, or in a topic that was made anew: recovery says
+        if hole:
+            self.foreign += hole
+            self._say("mirror.foreign_records", records=hole, kafka_offset=base_offset - hole)
+        runs = placed(mirror, base_offset, stretch.stop - stretch.first)
+        self._runs.now = replace(mirror, runs=runs)
+
+    async def _react(self, stretch: Stretch, answer: Produced) -> None:
+        reaction = reaction_to(answer.error)
+        self._say("mirror.refused", error=answer.error, offset=stretch.first, said=answer.message)
+        if reaction is Reaction.HALT:
+            raise halted_by(answer.error, self.side.kafka_topic, self.partition, answer.message)
+        if reaction is Reaction.JUDGE:
+            await self._judge(stretch, answer)
+        raise _Again
+
+    async def _judge(self, stretch: Stretch, answer: Produced) -> None:
+        """Kafka refused what its settings allow: its own clock, or a limit of the broker."""
+        limits = self.side.limits
+        await self.side.look(self.side.looks)
+        if self.side.limits != limits:
+            return
+        said = answer.message or f"Kafka refuses it (error {answer.error})"
+        count = stretch.stop - stretch.first
+        rows = answer.refused_rows or ((0,) if count == 1 else ())
+        for row in rows:
+            at = stretch.first + row
+            reason = SkipReason.TIME_REFUSED if answer.refused_rows else SkipReason.TOO_LARGE
+            await self._refuse(stretch.part(at, at + 1), reason, said)
+        if not rows:
+            self._most_bytes = max(1, int(stretch.records.nbytes) // 2)
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(self._shared.options.store_every_seconds)
+            await self._runs.store()
+            await self._trim()
+
+    async def _trim(self) -> None:
+        """Kafka keeps what the log keeps."""
+        mirror = self._now
+        start = self._shared.heads.start(self._where)
+        kept = [run for run in mirror.runs if run.next_log_offset > start]
+        upto = mirror.next_kafka_offset
+        if kept:
+            upto = kept[0].first_kafka_offset + max(0, start - kept[0].first_log_offset)
+        if start > self._trimmed and mirror.runs:
+            delete = self._shared.topics.delete_before
+            try:
+                await self._shared.in_thread(delete, self.side.kafka_topic, self.partition, upto)
+                self._trimmed = start
+            except DuologError as error:  # tried again as long as it is not done
+                if self._not_trimmed != start:
+                    self._say("mirror.not_deleted", kafka_offset=upto, **shown(error))
+                self._not_trimmed = start

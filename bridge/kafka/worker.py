@@ -1,0 +1,182 @@
+"""The Kafka worker: a process of its own beside the host, so that neither delays the other.
+
+Run as `python -m duolog.bridge.kafka.worker` by `duolog serve`, which gives it a line of JSON:
+
+    {"folder": …, "bootstrap_servers": …, "settings": {…}, "when_refused": "dlq" | "halt",
+     "groups": …, "groups.exclude": …}
+
+The last four may be left out.
+
+It reaches the log through the host, and tells it a line of JSON now and then: how it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from duolog.bridge.journal import Journal
+from duolog.bridge.kafka.feed.filters import EVERY_GROUP, EXCLUDED_BY_DEFAULT, GroupFilter
+from duolog.bridge.kafka.mirror.mirroring import KafkaMirror, PartitionStatus
+from duolog.bridge.kafka.mirror.shared import MirrorOptions, WhenRefused
+from duolog.bridge.kafka.positions.settling import GroupSettling, SettlingStatus
+from duolog.bridge.kafka.settings import KafkaSettings
+from duolog.bridge.serve.leash import NOT_RUNNABLE, settings_from_host, tell_host
+from duolog.errors import DuologError, InvalidSetting, LogBusy
+from duolog.flock import locked
+from duolog.reach import reach
+
+FAILED: Final = 1
+_TELL_EVERY_SECONDS: Final = 1.0
+_MOST_TROUBLES: Final = 20  # in one status, which has to fit into a line
+_LOCK_PATIENCE_SECONDS: Final = 10.0  # an old worker may be on its way out
+
+Tell = Callable[[Mapping[str, Any]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """What the host hands over."""
+
+    folder: Path
+    kafka: KafkaSettings
+    options: MirrorOptions
+    groups: GroupFilter
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Checked settings."""
+        known = {
+            *("folder", "bootstrap_servers", "settings", "when_refused"),
+            *("groups", "groups.exclude"),
+        }
+        strange, missing = given.keys() - known, {"folder", "bootstrap_servers"} - given.keys()
+        if strange or missing:
+            raise InvalidSetting(
+                f"The Kafka worker takes {', '.join(sorted(known))}; "
+                f"{', '.join(sorted(strange | missing))} is too much or missing."
+            )
+        word = given.get("when_refused", WhenRefused.DLQ.value)
+        if word not in list(WhenRefused):
+            raise InvalidSetting(f"when_refused is one of {', '.join(WhenRefused)}; got {word!r}.")
+        return cls(
+            Path(given["folder"]),
+            KafkaSettings.of(given["bootstrap_servers"], given.get("settings")),
+            MirrorOptions(when_refused=WhenRefused(word)),
+            GroupFilter.of(
+                given.get("groups", EVERY_GROUP), given.get("groups.exclude", EXCLUDED_BY_DEFAULT)
+            ),
+        )
+
+
+def main() -> int:
+    """The process, from its start to its end; its exit code."""
+    journal = Journal()
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it says is in our errors
+    try:
+        settings = WorkerSettings.of(settings_from_host())
+    except InvalidSetting as error:
+        tell_host({"state": "failed", "code": error.code, "error": str(error)})
+        return NOT_RUNNABLE
+    return asyncio.run(work(settings, journal, tell_host))
+
+
+async def work(settings: WorkerSettings, journal: Journal, tell: Tell) -> int:
+    """Mirror until SIGTERM or SIGINT; the exit code."""
+    working = asyncio.current_task()
+    assert working is not None  # noqa: S101 - this is one
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, working.cancel)
+    try:
+        with _alone(settings.folder), reach(settings.folder) as log:
+            mirror = KafkaMirror(log, settings.kafka, options=settings.options, say=journal.note)
+            settling = GroupSettling(
+                log, settings.kafka, groups=settings.groups, mirrors=mirror.mirrors
+            )
+            telling = asyncio.create_task(_tell(mirror, settling, tell))
+            settling.start()
+            try:
+                await mirror.run()
+            finally:
+                telling.cancel()
+                await asyncio.to_thread(settling.close)
+    except asyncio.CancelledError:
+        tell({"state": "stopped"})
+        return 0
+    except DuologError as error:
+        journal.error("mirror.failed", error)
+        tell({"state": "failed", "code": error.code, "error": str(error)})
+        return NOT_RUNNABLE if isinstance(error, InvalidSetting) else FAILED
+    return FAILED
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One worker at a time mirrors the log in a folder."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(folder / "mirror.lock", _LOCK_PATIENCE_SECONDS))
+        except BlockingIOError:
+            raise LogBusy(
+                f"Another process mirrors the log in {folder} and has not ended within "
+                f"{_LOCK_PATIENCE_SECONDS:g} s. Stop it, or leave the mirror to it."
+            ) from None
+        yield
+
+
+async def _tell(mirror: KafkaMirror, settling: GroupSettling, tell: Tell) -> None:
+    last: Mapping[str, Any] | None = None
+    with suppress(asyncio.CancelledError):
+        while True:
+            told = {
+                **summary(mirror.cluster_id, mirror.status()),
+                "groups": summary_of_groups(settling.status()),
+            }
+            if told != last:
+                tell(told)
+                last = told
+            await asyncio.sleep(_TELL_EVERY_SECONDS)
+
+
+def summary(cluster_id: str, partitions: list[PartitionStatus]) -> dict[str, Any]:
+    """How it is, in one line however many partitions there are."""
+    troubles = [status for status in partitions if status.trouble is not None]
+    return {
+        "state": "mirroring" if cluster_id else "connecting",
+        "cluster": cluster_id,
+        "partitions": dict(Counter(status.phase.value for status in partitions)),
+        "behind": sum(status.behind for status in partitions),
+        "skipped": sum(status.skipped for status in partitions),
+        "foreign": sum(status.foreign for status in partitions),
+        "troubles": [
+            {
+                "topic": status.topic,
+                "partition": status.partition,
+                "code": status.trouble_code,
+                "error": status.trouble,
+            }
+            for status in troubles[:_MOST_TROUBLES]
+        ],
+    }
+
+
+def summary_of_groups(status: SettlingStatus) -> dict[str, Any]:
+    """The same of group positions."""
+    return {
+        "watching": status.watching,
+        "pending": len(status.pending),
+        "refused": dict(list(status.refused.items())[:_MOST_TROUBLES]),
+        "trouble": status.trouble,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

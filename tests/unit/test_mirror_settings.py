@@ -1,0 +1,192 @@
+"""Settings of Kafka, what a Kafka topic must be, and what an answer means."""
+
+from __future__ import annotations
+
+import pytest
+
+from duolog.bridge.kafka.mirror.fitness import (
+    ANY_TIME,
+    check_fit,
+    check_partitions,
+    limits_of,
+    wanted_settings,
+    warnings_of,
+)
+from duolog.bridge.kafka.mirror.pieces import Limits
+from duolog.bridge.kafka.mirror.reactions import Reaction, halted_by, reaction_to
+from duolog.bridge.kafka.settings import KafkaSettings
+from duolog.bridge.kafka.wire.compression import Compression
+from duolog.errors import (
+    InvalidSetting,
+    KafkaTopicUnfit,
+    MirrorDiverged,
+    MirrorHalted,
+    MirrorRefused,
+)
+
+SERVERS = "a:9092,b:9093"
+
+
+def test_plain_settings() -> None:
+    settings = KafkaSettings.of(SERVERS)
+    assert settings.compression is Compression.ZSTD
+    assert settings.for_confluent() == {
+        "bootstrap.servers": SERVERS,
+        "client.id": "duolog",
+        "security.protocol": "PLAINTEXT",
+    }
+    assert settings.for_aiokafka() == {
+        "bootstrap_servers": ["a:9092", "b:9093"],
+        "client_id": "duolog",
+        "request_timeout_ms": 30000,
+        "security_protocol": "PLAINTEXT",
+    }
+
+
+def test_passwords_are_passed_on_and_never_shown() -> None:
+    settings = KafkaSettings.of(
+        SERVERS,
+        {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanisms": "SCRAM-SHA-256",
+            "sasl.username": "ann",
+            "sasl.password": "a-secret-word",
+        },
+    )
+    assert "a-secret-word" not in repr(settings)
+    assert settings.for_confluent()["sasl.password"] == "a-secret-word"
+    assert settings.for_confluent()["sasl.mechanism"] == "SCRAM-SHA-256"
+    assert settings.for_aiokafka()["sasl_plain_password"] == "a-secret-word"
+
+
+def test_host_names_are_checked_unless_said_otherwise() -> None:
+    given = {"security.protocol": "SSL"}
+    checked = KafkaSettings.of(SERVERS, given)
+    assert checked.for_aiokafka()["ssl_context"].check_hostname
+    assert checked.for_confluent()["ssl.endpoint.identification.algorithm"] == "https"
+    given["ssl.endpoint.identification.algorithm"] = "none"
+    assert not KafkaSettings.of(SERVERS, given).for_aiokafka()["ssl_context"].check_hostname
+
+
+def test_settings_of_topics_and_of_the_mirror() -> None:
+    settings = KafkaSettings.of(
+        SERVERS,
+        {
+            "compression.type": "none",
+            "replication.factor": "3",
+            "topic.min.insync.replicas": "2",
+            "acks": "all",
+        },
+    )
+    assert settings.compression is Compression.NONE
+    assert settings.replication_factor == 3
+    assert settings.topic_settings == {"min.insync.replicas": "2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("acks", "1", "acks=all"),
+        ("enable.idempotence", "false", "lose or repeat"),
+        ("transactional.id", "x", "leave it out"),
+        ("compresion.type", "zstd", "Did you mean compression.type"),
+        ("sasl.pasword", "a-secret-word", "Did you mean sasl.password"),
+        ("compression.type", "lz4", "one of none, zstd"),
+        ("security.protocol", "TLS", "one of PLAINTEXT"),
+        ("sasl.mechanism", "GSSAPI", "one of PLAIN"),
+        ("ssl.endpoint.identification.algorithm", "", "one of https, none"),
+        ("replication.factor", "0", "above 0"),
+        ("request.timeout.ms", "soon", "above 0"),
+        ("quite.another", "1", "There are: client.id"),
+    ],
+)
+def test_settings_that_cannot_be(name: str, value: str, said: str) -> None:
+    with pytest.raises(InvalidSetting, match=said) as refused:
+        KafkaSettings.of(SERVERS, {name: value})
+    assert "a-secret-word" not in str(refused.value)
+
+
+@pytest.mark.parametrize("servers", ["", "a", "a:", ":9092", "a:x", "a:0", "a:99999", "a:1,,b:2"])
+def test_servers_that_cannot_be(servers: str) -> None:
+    with pytest.raises(InvalidSetting, match="host:port"):
+        KafkaSettings.of(servers)
+
+
+def test_certificates_that_are_not_there() -> None:
+    given = {"security.protocol": "SSL", "ssl.ca.location": "/no/such/file"}
+    with pytest.raises(InvalidSetting, match=r"ssl\.ca\.location"):
+        KafkaSettings.of(SERVERS, given).for_aiokafka()
+
+
+def test_a_topic_that_is_made_takes_all_that_the_log_has() -> None:
+    made = wanted_settings(1 << 20, {"min.insync.replicas": "2"})
+    assert made["min.insync.replicas"] == "2"
+    assert limits_of(made) == Limits((1 << 20) + (64 << 10))
+    check_fit("orders", made)
+    assert warnings_of("orders", made) == ()
+
+
+def test_what_a_topic_takes() -> None:
+    bounded = {
+        "max.message.bytes": "1000",
+        "message.timestamp.after.max.ms": "3600000",
+        "message.timestamp.before.max.ms": str(ANY_TIME),
+    }
+    assert limits_of(bounded) == Limits(1000, 3600000, None)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"cleanup.policy": "compact"},
+        {"cleanup.policy": "compact,delete"},
+        {"message.timestamp.type": "LogAppendTime"},
+    ],
+)
+def test_a_topic_that_changes_records_is_refused(setting: dict[str, str]) -> None:
+    with pytest.raises(KafkaTopicUnfit, match="Kafka topic 'orders'"):
+        check_fit("orders", setting)
+
+
+def test_a_topic_that_deletes_by_itself_is_warned_of() -> None:
+    (said,) = warnings_of("orders", {"retention.ms": "1000", "retention.bytes": "-1"})
+    assert "retention.ms=1000" in said
+
+
+def test_partitions_are_added_and_never_taken_away() -> None:
+    assert check_partitions("orders", "orders", 4, 4) == 0
+    assert check_partitions("orders", "orders", 6, 4) == 2
+    with pytest.raises(KafkaTopicUnfit, match="SET PARTITIONS 5"):
+        check_partitions("orders", "orders", 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("error", "reaction"),
+    [
+        (45, Reaction.RECOVER),
+        (46, Reaction.RECOVER),
+        (2, Reaction.RECOVER),
+        (6, Reaction.LOOK_AGAIN),  # another broker leads now
+        (7, Reaction.LOOK_AGAIN),
+        (3, Reaction.LOOK_AGAIN),
+        (100, Reaction.LOOK_AGAIN),
+        (9999, Reaction.LOOK_AGAIN),
+        (10, Reaction.JUDGE),
+        (32, Reaction.JUDGE),
+        (29, Reaction.HALT),
+        (47, Reaction.HALT),
+    ],
+)
+def test_what_an_answer_means(error: int, reaction: Reaction) -> None:
+    assert reaction_to(error) is reaction
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [(29, MirrorRefused), (47, MirrorDiverged), (76, KafkaTopicUnfit), (44, KafkaTopicUnfit)],
+)
+def test_a_halt_says_what_kafka_said(error: int, kind: type[MirrorHalted]) -> None:
+    halted = halted_by(error, "orders", 3, "no, thank you")
+    assert type(halted) is kind
+    assert "'orders' partition 3" in str(halted)
+    assert "no, thank you" in str(halted)

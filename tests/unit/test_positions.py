@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from duolog.errors import PositionChanged
+from duolog.log.groups_seen import KafkaSeen, KafkaWrite
 from duolog.log.model import Side
 from duolog.log.positions import (
     StoredPosition,
@@ -53,3 +56,23 @@ def test_compare(current: StoredPosition | None, version: int, fits: bool) -> No
 def test_a_position_is_stored_whole_and_version_1_stays_readable() -> None:
     assert unpack_position(pack_position(AT_5)) == AT_5
     assert unpack_position(b'{"v":1,"position":5,"version":3,"at":1000,"by":"kafka"}') == AT_5
+
+
+SEEN = KafkaSeen(foreign=7, floor=5, conflicts=1, writing=KafkaWrite("n1", 9, 7, 41, 5))
+
+
+@pytest.mark.parametrize("seen", [SEEN, KafkaSeen(ours=3, one_way=True)])
+def test_what_is_remembered_of_kafka_is_stored_with_it(seen: KafkaSeen) -> None:
+    position = replace(AT_5, kafka=seen)
+    assert unpack_position(pack_position(position)) == position
+    assert moved(position, 7, 2000, Side.NATIVE).kafka == seen
+
+
+def test_version_2_stays_readable() -> None:
+    packed = (
+        b'{"v":2,"position":5,"version":3,"at":1000,"by":"kafka","kafka":{"foreign":7,"ours":null,'
+        b'"floor":5,"one_way":false,"conflicts":1,"writing":{"nonce":"n1","offset":9,'
+        b'"based_on":7,"feed_from":41,"floor_before":5}}}'
+    )
+    assert unpack_position(packed) == replace(AT_5, kafka=SEEN)
+    assert pack_position(replace(AT_5, kafka=SEEN)) == packed

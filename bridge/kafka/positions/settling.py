@@ -1,0 +1,229 @@
+"""The thread that keeps group positions together, as both sides move.
+
+A thread and no task of an event loop: it waits in Kafka's client and in calls of the log, and what
+it does must be in one order. It looks at a group when Kafka's feed or the log tells of it, and
+again and again as long as something is pending there.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, Final, TypeVar
+
+from duolog.bridge.kafka.feed.coordinator import GroupCoordinator, KafkaPartition
+from duolog.bridge.kafka.feed.filters import GroupFilter
+from duolog.bridge.kafka.feed.hints import Hint, Hints
+from duolog.bridge.kafka.feed.polling import GroupPolling
+from duolog.bridge.kafka.feed.reading import GroupFeed
+from duolog.bridge.kafka.feed.records import MembersChanged
+from duolog.bridge.kafka.positions.agenda import Agenda
+from duolog.bridge.kafka.positions.decisions import Agreed, MoveNative, OneWay, WriteKafka
+from duolog.bridge.kafka.positions.native_moves import NativeMoves
+from duolog.bridge.kafka.positions.settler import Outcome, Settler
+from duolog.bridge.kafka.positions.sides import Mirrors
+from duolog.bridge.kafka.settings import KafkaSettings
+from duolog.errors import DuologError, KafkaFeedForbidden, KafkaRefused, LogClosed
+from duolog.log.access import LogAccess
+from duolog.log.model import GroupPosition
+
+POLL_SECONDS: Final = 0.05  # the feed wakes us at once; natively it is looked so often
+AT_ONCE: Final = 16  # groups, before it is asked again which ones have changed
+MIRRORS_SECONDS: Final = 1.0  # how soon a partition that is newly mirrored is known
+LOOK_SHARE: Final = 0.05  # of the time at most goes into finding out which positions have moved
+
+Answer = TypeVar("Answer")
+_Work = tuple["Future[Any]", Callable[[Settler], Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class SettlingStatus:
+    """What is pending, which groups Kafka refuses to tell of, and what is wrong with all."""
+
+    watching: bool  # False: groups are asked for, since the feed may not be read
+    pending: tuple[Outcome, ...]
+    refused: Mapping[str, str]
+    trouble: str | None
+    running: bool = True  # False when it has ended, which it does only when told or the log closed
+
+
+class GroupSettling:
+    """Runs from `start` to `close`. All its methods may be called from any thread."""
+
+    def __init__(
+        self,
+        log: LogAccess,
+        settings: KafkaSettings,
+        *,
+        groups: GroupFilter | None = None,
+        mirrors: Mirrors | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log = log
+        self._settings = settings
+        self._groups = groups or GroupFilter.of()
+        self._mirrors = mirrors
+        self._clock = clock
+        self._agenda = Agenda(clock)
+        self._work: SimpleQueue[_Work] = SimpleQueue()
+        self._stopping = threading.Event()
+        self._places: frozenset[KafkaPartition] = frozenset()
+        self._mirrors_due_at = 0.0
+        self._watching = False
+        self._trouble: str | None = None
+        self._pending: dict[str, tuple[Outcome, ...]] = {}
+        self._refused: dict[str, str] = {}
+        self._thread = threading.Thread(target=self._run, name="duolog-groups", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop after the step that is being done. What is pending goes on with the next one."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def settle(self, group: str) -> Future[tuple[Outcome, ...]]:
+        """Look at a group now: what was done, or is waited for, in each of its partitions."""
+        return self._do(lambda settler: self._settle(settler, group))
+
+    def reset(self, group: str, topic: str, partition: int, position: int) -> Future[GroupPosition]:
+        """Move a group anywhere on both sides; refused while it has members in Kafka."""
+        self._agenda.add(group)
+        return self._do(lambda settler: settler.reset(group, topic, partition, position))
+
+    def status(self) -> SettlingStatus:
+        pending = tuple(each for found in self._pending.copy().values() for each in found)
+        return SettlingStatus(
+            self._watching, pending, self._refused.copy(), self._trouble, self._thread.is_alive()
+        )
+
+    def _do(self, work: Callable[[Settler], Answer]) -> Future[Answer]:
+        future: Future[Answer] = Future()
+        self._work.put((future, work))
+        if self._stopping.is_set():
+            self._let_go()
+        return future
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                with closing(GroupCoordinator(self._settings, self._log.log_id)) as coordinator:
+                    self._keep(coordinator)
+            except LogClosed:
+                break
+            except DuologError as error:  # Kafka or the host is away: begin anew
+                self._trouble = str(error)
+                self._stopping.wait(POLL_SECONDS)
+        self._let_go()
+
+    def _keep(self, coordinator: GroupCoordinator) -> None:
+        with closing(self._hints(coordinator)) as hints:
+            settler = Settler(self._log, coordinator, hints, self._mirrors)
+            settler.resume()
+            self._places, self._mirrors_due_at = frozenset(), 0.0
+            natives = NativeMoves(self._log, self._clock, POLL_SECONDS, LOOK_SHARE)
+            self._agenda.add_all(filter(self._groups.takes, natives.moved()))
+            while not self._stopping.is_set():
+                self._work_off(settler)
+                self._look_for_mirrors(settler, coordinator)
+                for hint in hints.poll(0 if self._agenda.has_due() else POLL_SECONDS):
+                    self._hear(settler, hint)
+                self._agenda.add(*filter(self._groups.takes, natives.moved()))
+                for group in self._agenda.due(AT_ONCE):
+                    self._look_at(settler, group)
+                self._trouble = None
+
+    def _hints(self, coordinator: GroupCoordinator) -> Hints:
+        first: dict[str, int] = {}
+        for position in self._log.group_positions():
+            write = position.kafka.writing if position.kafka else None
+            if write is not None and write.feed_from is not None:
+                first[position.group] = min(
+                    write.feed_from, first.get(position.group, write.feed_from)
+                )
+        try:
+            feed = GroupFeed(self._settings.for_confluent(), first_offsets=first)
+        except KafkaFeedForbidden:
+            self._watching = False
+            return GroupPolling(lambda: filter(self._groups.takes, coordinator.groups()))
+        self._watching = True
+        return feed
+
+    def _look_for_mirrors(self, settler: Settler, coordinator: GroupCoordinator) -> None:
+        """Whatever groups there are may have something to say of a partition that is new here."""
+        if self._clock() < self._mirrors_due_at:
+            return
+        known, self._places = self._places, settler.places()
+        self._mirrors_due_at = self._clock() + MIRRORS_SECONDS
+        if self._places - known:
+            self._agenda.add_all(filter(self._groups.takes, coordinator.groups()))
+
+    def _hear(self, settler: Settler, hint: Hint) -> None:
+        settler.hear(hint)
+        change = hint.change
+        if not self._groups.takes(change.group):
+            return
+        if hint.feed_offset is None:  # not told, only supposed
+            self._agenda.add(change.group)
+        elif isinstance(change, MembersChanged) or change.place in self._places:
+            self._agenda.hear(change)
+
+    def _look_at(self, settler: Settler, group: str) -> None:
+        """One group; what Kafka refuses there is no trouble of the others."""
+        try:
+            self._settle(settler, group)
+        except KafkaRefused as error:
+            self._refused[group] = str(error)
+            self._agenda.keep(group, at_once=False, waits=True)
+        except DuologError:
+            self._agenda.add(group)
+            raise
+        else:
+            self._refused.pop(group, None)
+
+    def _settle(self, settler: Settler, group: str) -> tuple[Outcome, ...]:
+        """A group's next step; it comes up again as long as there is another one."""
+        outcomes = tuple(settler.settle(group))
+        waiting = tuple(each for each in outcomes if not _at_rest(each))
+        self._agenda.keep(
+            group,
+            at_once=any(isinstance(each.step, MoveNative | WriteKafka) for each in outcomes),
+            waits=bool(waiting),
+        )
+        if waiting:
+            self._pending[group] = waiting
+        else:
+            self._pending.pop(group, None)
+        return outcomes
+
+    def _work_off(self, settler: Settler) -> None:
+        while True:
+            try:
+                future, work = self._work.get_nowait()
+            except Empty:
+                return
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(work(settler))
+            except DuologError as error:
+                future.set_exception(error)
+
+    def _let_go(self) -> None:
+        while True:
+            try:
+                future, _ = self._work.get_nowait()
+            except Empty:
+                return
+            future.cancel()
+
+
+def _at_rest(outcome: Outcome) -> bool:
+    return isinstance(outcome.step, OneWay) or outcome.step == Agreed()

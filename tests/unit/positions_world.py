@@ -1,0 +1,434 @@
+"""A small world of one group and partition, to play histories of group positions in.
+
+The log, the mirror, Kafka's coordinator, consumers of both sides, and a settler which may crash
+between any two of its steps and keeps nothing but what the log stores. Beside it an oracle: two
+bounds. `lowest` is what was acknowledged and never taken back; `highest` what may be passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from duolog.bridge.kafka.positions.decisions import (
+    Agreed,
+    AwaitMirror,
+    GroupState,
+    MoveNative,
+    WriteKafka,
+)
+from duolog.bridge.kafka.positions.marks import Author, KafkaCommit
+from duolog.bridge.kafka.positions.offset_map import OffsetMap
+from duolog.log.groups_seen import KafkaSeen, KafkaWrite
+from duolog.log.mirror_model import Run
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The product's functions that are tried, or broken ones."""
+
+    reconcile: Callable[..., Any]
+    concluded: Callable[..., Any]
+    intending: Callable[..., Any]
+    refused: Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What the log keeps."""
+
+    position: int | None = None
+    version: int = 0
+    seen: KafkaSeen = field(default_factory=KafkaSeen)
+
+
+@dataclass
+class Consumer:
+    """A Kafka consumer: where it is, and whether it is a member of the group."""
+
+    at: int
+    subscribed: bool
+    committed: int
+
+
+class World:
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.log_end = 0
+        self.kafka: list[int | None] = []  # log offsets; None: a foreign record
+        self.sent = 0  # the mirror has dealt with everything before
+        self.known_sent = 0  # and has stored so much of it
+        self.known_kafka_end = 0
+        self.stored = Stored()
+        self.committed: KafkaCommit | None = None
+        self.feed: list[KafkaCommit | None] = []
+        self.consumers: list[Consumer] = []
+        self.reader = 0
+        self.settling: Iterator[None] | None = None
+        self.last_step: Any = None
+        self.outcome_open_until: int | None = None
+        self.nonces = 0
+        self.writes = self.stores = 0
+        self.lowest = self.highest = 0
+        self.open_rewind: int | None = None  # not noticed yet: where it went, and
+        self.buried_rewind: int | None = None  # and was written over by us
+        self.before_rewind = 0  # what might be passed over before it
+        self.unnoticed = False  # a commit was made that the settler has not dealt with
+        self.floor: int | None = None  # as Kafka's consumers know it
+        self.events: list[str] = []
+
+    # -- the log, its mirror, and who else writes to Kafka's topic
+
+    def publish(self, count: int) -> None:
+        self.log_end += count
+
+    def mirror(self, count: int, *, skipped: bool = False) -> None:
+        """Send the next records, or find that Kafka cannot take them."""
+        for offset in range(self.sent, min(self.sent + count, self.log_end)):
+            if not skipped:
+                self.kafka.append(offset)
+            self.sent = offset + 1
+
+    def foreign_records(self, count: int) -> None:
+        self.kafka.extend([None] * count)
+
+    def mirror_stores(self) -> None:
+        """The mirror stores what it has sent; what lies in Kafka up to now is known."""
+        self.known_sent, self.known_kafka_end = self.sent, len(self.kafka)
+
+    def map(self, *, known_only: bool = True) -> OffsetMap:
+        end = self.known_kafka_end if known_only else len(self.kafka)
+        sent = self.known_sent if known_only else self.sent
+        runs: list[Run] = []
+        for at, offset in enumerate(self.kafka[:end]):
+            if offset is None:
+                continue
+            last = runs[-1] if runs else None
+            if last and (last.next_log_offset, last.next_kafka_offset) == (offset, at):
+                runs[-1] = last.cut(last.count + 1)
+            else:
+                runs.append(Run(offset, at, 1))
+        return OffsetMap(tuple(runs), 0, 0, sent, end)
+
+    def place(self, kafka_offset: int) -> int:
+        place = self.map(known_only=False).to_log(kafka_offset)
+        assert place is not None
+        return place
+
+    def canonical(self, position: int) -> int:
+        return self.place(self.map(known_only=False).to_kafka(position))
+
+    # -- native consumers
+
+    def ack(self, count: int) -> None:
+        position = min((self.stored.position or 0) + count, self.log_end)
+        if self.stored.position is not None and position <= self.stored.position:
+            return
+        self.events.append(f"native ack {position}")
+        self._move(position)
+        self.highest = max(self.highest, position)
+        self._reached(position)
+
+    def seek_back(self, count: int) -> None:
+        """A native position moved back in the log itself, while nobody asks Kafka."""
+        if self.stored.position is None:
+            return
+        position = max(0, self.stored.position - count)
+        self.events.append(f"native seek {position}")
+        calm = self._calm()
+        self._move(position)
+        self.lowest = min(self.lowest, position)
+        if calm:
+            self.highest = position
+
+    def _calm(self) -> bool:
+        """Kafka's side has nothing to say that is not known."""
+        return not self.unnoticed and not self.consumers
+
+    def _move(self, position: int) -> None:
+        self.stored = replace(self.stored, position=position, version=self.stored.version + 1)
+        self.last_step = None
+
+    def _reached(self, position: int) -> None:
+        """Done up to here; if a rewind is not known natively yet, that may go over it."""
+        bounds = [each for each in (self.open_rewind, self.buried_rewind) if each is not None]
+        self.lowest = max(self.lowest, min(position, *bounds) if bounds else position)
+
+    # -- Kafka consumers
+
+    def join(self, *, subscribed: bool) -> None:
+        at = 0 if self.committed is None else min(self.committed.offset, len(self.kafka))
+        self.consumers.append(Consumer(at, subscribed, at))
+
+    def leave(self, which: int) -> None:
+        if self.consumers:
+            self.consumers.pop(which % len(self.consumers))
+
+    def consume_and_commit(self, which: int, count: int) -> None:
+        if not self.consumers:
+            return
+        consumer = self.consumers[which % len(self.consumers)]
+        if consumer.subscribed and sum(each.subscribed for each in self.consumers) > 1:
+            consumer.at = max(consumer.at, 0 if self.committed is None else self.committed.offset)
+        consumer.at = min(consumer.at + count, len(self.kafka))
+        if consumer.at > consumer.committed:
+            consumer.committed = consumer.at
+            self._foreign_commit(consumer.at)
+
+    def rewind(self, count: int) -> None:
+        """Somebody resets the group in Kafka, below what any consumer may have gone on from."""
+        if self.floor is None or self.committed is None or self.live:
+            return
+        lowest = min(self.floor, self.committed.offset)
+        offset = max(0, lowest - count)
+        if offset < lowest:
+            self.consumers.clear()  # its applications are stopped before, as Kafka demands
+            self._foreign_commit(offset)
+
+    def _foreign_commit(self, offset: int) -> None:
+        self.events.append(f"kafka commit {offset}")
+        before, self.committed = self.committed, KafkaCommit(offset)
+        self.feed.append(self.committed)
+        self._judge(before, offset)
+        self.floor = offset
+        self.unnoticed = True
+        self.last_step = None
+
+    def _judge(self, before: KafkaCommit | None, offset: int) -> None:
+        """Move the oracle's bounds for a commit that was made in Kafka."""
+        place = self.place(offset)
+        floor = None if self.floor is None else self.place(self.floor)
+        if before is not None and self.place(before.offset) == place:
+            return
+        if before is not None and before.offset < offset:
+            self.highest = max(self.highest, place)
+            if self.open_rewind is not None and before.author is not Author.OURS:
+                self.open_rewind = max(self.open_rewind, place)
+                if floor is not None and place >= floor:  # it is over before anybody has looked
+                    self.highest = max(self.highest, self.before_rewind)
+            if place != self._last_seen():  # there and back says nothing to who did not look
+                self._reached(place)
+            return
+        clear = (
+            before is not None
+            and floor is not None
+            and not self.unnoticed
+            and self.stored.position is not None
+            and self.canonical(self.stored.position) >= floor
+        )
+        if clear and floor is not None and place < floor:
+            self.before_rewind = max(self.highest, self.before_rewind if self.open_rewind else 0)
+            self.lowest, self.highest = min(self.lowest, place), place
+            self.open_rewind = place
+        elif clear and before is not None and before.author is Author.OURS:
+            return  # a consumer that has not seen ours: nothing is taken back
+        else:  # what was meant cannot be told: either is right
+            self.lowest = min(self.lowest, place)
+            self.highest = max(self.highest, place)
+            self.open_rewind = place
+            if place == self._last_seen():  # there and back
+                self.lowest = min(self.lowest, self.stored.position or 0)
+
+    def _last_seen(self) -> int | None:
+        seen = self.stored.seen
+        last = seen.foreign if seen.ours is None else seen.ours
+        return None if last is None else self.place(last)
+
+    def expire(self) -> None:
+        """Kafka forgets the group's offsets, days after the last commit."""
+        if self.committed is not None and not self.live and not self.unnoticed:
+            self.events.append("kafka forgets")
+            self.committed = None
+            self.feed.append(None)
+            self.last_step = None
+
+    @property
+    def live(self) -> bool:
+        return any(each.subscribed for each in self.consumers)
+
+    def broker_write(self, commit: KafkaCommit) -> bool:
+        """False: error 25."""
+        if self.live:
+            return False
+        self.events.append(f"our write {commit.offset}")
+        self.writes += 1
+        if self.open_rewind is not None:
+            self.buried_rewind = min(self.open_rewind, self.buried_rewind or self.open_rewind)
+        self.committed = commit
+        self.feed.append(commit)
+        self.floor = commit.offset if self.floor is None else min(self.floor, commit.offset)
+        return True
+
+    # -- the settler
+
+    def step(self) -> None:
+        """One step of the settler, up to the next place where it may crash."""
+        if self.settling is None:
+            self.settling = self._round()
+        if next(self.settling, True):
+            self.settling = None
+
+    def crash(self, *, in_flight_lands: bool) -> None:
+        """Stop the settler between two steps. What it had sent may come to the broker or not."""
+        self.events.append("crash")
+        self.settling = None
+        write = self.stored.seen.writing
+        landed = write is not None and any(
+            entry is not None and entry.nonce == write.nonce for entry in self.feed
+        )
+        if write is not None and not landed and in_flight_lands:
+            self.broker_write(KafkaCommit(write.offset, Author.OURS, write.nonce))
+        self.reader = len(self.feed) if write is None else write.feed_from or 0
+        self.outcome_open_until = len(self.feed)
+
+    def read_feed(self, count: int) -> None:
+        self.reader = min(self.reader + count, len(self.feed))
+
+    def _round(self) -> Iterator[None]:
+        write = self.stored.seen.writing
+        if write is not None:
+            yield from self._conclude(write)
+        feed_from = self.reader
+        yield
+        committed = self.committed
+        yield
+        group = GroupState.LIVE if self.live else GroupState.EMPTY
+        yield
+        native = self.stored
+        yield
+        offsets = self.map()
+        decision = self.rules.reconcile(native.position, native.seen, committed, offsets, group)
+        step, seen = decision.step, decision.seen
+        nonce = ""
+        if isinstance(step, WriteKafka):
+            self.nonces += 1
+            nonce = f"n{self.nonces}"
+            base = None if committed is None else committed.offset
+            seen = self.rules.intending(seen, KafkaWrite(nonce, step.offset, base, feed_from))
+        yield
+        if not self._store(native, step, seen):
+            return
+        if isinstance(step, WriteKafka):
+            self.outcome_open_until = None
+            yield
+            landed = self.broker_write(KafkaCommit(step.offset, Author.OURS, nonce))
+            yield
+            if not landed:
+                self._store(self.stored, None, self.rules.refused(self.stored.seen))
+        if committed is self.committed and not isinstance(step, AwaitMirror):
+            self.last_step = step
+            if self.stored.seen.writing is None:
+                self.open_rewind = self.buried_rewind = None
+                self.unnoticed = False
+
+    def _conclude(self, write: KafkaWrite) -> Iterator[None]:
+        entries = self.feed[write.feed_from or 0 : self.reader]
+        at = next((n for n, e in enumerate(entries) if e and e.nonce == write.nonce), None)
+        until = self.outcome_open_until
+        if at is None and (until is None or self.reader < until):
+            return
+        native = self.stored
+        yield
+        if at is None:
+            self._store(native, None, self.rules.refused(native.seen))
+            return
+        overwritten = entries[at - 1] if at else None
+        result = self.rules.concluded(native.position, native.seen, overwritten, self.map())
+        yield
+        if not isinstance(result.step, AwaitMirror):
+            self._store(native, result.step, result.seen)
+
+    def _store(self, read: Stored, step: Any, seen: KafkaSeen) -> bool:
+        """One write of the log; not if the position was moved since it was read."""
+        if self.stored.version != read.version:
+            return False
+        if isinstance(step, MoveNative):
+            self.events.append(f"native {step.why} {step.position}")
+            self._move(step.position)
+        if isinstance(step, MoveNative) or seen != self.stored.seen:
+            self.stores += 1
+            if self.stored.version:
+                self.stored = replace(self.stored, seen=seen)
+        return True
+
+    # -- the end of a history
+
+    def settle(self) -> None:
+        """Let everything come to rest, and hold it to the oracle."""
+        self.consumers.clear()
+        self.mirror(self.log_end)
+        self.mirror_stores()
+        self.rounds(20)
+        assert self.stored.seen.writing is None, "a write is never concluded"
+        assert isinstance(self.last_step, Agreed), f"it does not come to rest: {self.last_step}"
+        before = (self.writes, self.stores)
+        self.rounds(3)
+        assert (self.writes, self.stores) == before, "it goes on although nothing happens"
+        position = self.stored.position
+        if position is None:
+            assert self.committed is None, "a Kafka position is not taken over"
+            assert self.lowest == 0, "an acknowledgement is lost"
+            return
+        assert self.committed is not None, "a native position is not written to Kafka"
+        agreed = self.canonical(position)
+        assert self.place(self.committed.offset) == agreed, "the sides differ"
+        assert self.canonical(self.lowest) <= agreed, "what was acknowledged is lost"
+        assert agreed <= self.canonical(self.highest), "what was undone is skipped"
+
+    def rounds(self, count: int) -> None:
+        """The settler is left alone for a while."""
+        for _ in range(count):
+            self.reader = len(self.feed)
+            self.step()
+            while self.settling is not None:
+                self.step()
+
+    def check(self) -> None:
+        """What holds at every moment."""
+        ours = self.stored.seen.ours
+        assert ours is None or any(
+            entry is not None and entry.author is Author.OURS and entry.offset == ours
+            for entry in self.feed
+        ), "something is recorded as written that Kafka never held"
+
+
+def play(seed: int, rules: Rules, actions: int = 60) -> World:
+    """A random history to its end."""
+    random = Random(seed)
+    world = World(rules)
+    for _ in range(actions):
+        act(world, random.randrange(1000), random.randrange(1, 6), random.randrange(3))
+        world.check()
+    world.settle()
+    return world
+
+
+def act(world: World, kind: int, count: int, which: int) -> None:
+    """One thing that happens. `kind` is from 0 to 999."""
+    things: list[tuple[int, Callable[[], None]]] = [
+        (80, lambda: world.publish(count)),
+        (60, lambda: world.mirror(count)),
+        (20, lambda: world.mirror(count, skipped=True)),
+        (20, lambda: world.foreign_records(count)),
+        (60, world.mirror_stores),
+        (90, lambda: world.ack(count)),
+        (30, lambda: world.seek_back(count)),
+        (30, lambda: world.join(subscribed=True)),
+        (30, lambda: world.join(subscribed=False)),
+        (50, lambda: world.leave(which)),
+        (100, lambda: world.consume_and_commit(which, count)),
+        (40, lambda: world.rewind(count)),
+        (20, world.expire),
+        (20, lambda: world.crash(in_flight_lands=count > 3)),
+        (30, lambda: world.rounds(count)),
+        (40, lambda: world.read_feed(count)),
+        (280, world.step),
+    ]
+    for weight, thing in things:
+        if kind < weight:
+            thing()
+            return
+        kind -= weight
+    raise AssertionError("the weights are to make 1000")

@@ -1,0 +1,93 @@
+"""When a group is looked at again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from duolog.bridge.kafka.feed.records import MembersChanged, OffsetCommitted
+from duolog.bridge.kafka.positions.agenda import Agenda
+from duolog.bridge.kafka.positions.native_moves import NativeMoves
+from duolog.log.embedded import open_log
+from duolog.log.groups_seen import KafkaSeen
+from duolog.log.model import Record
+
+
+class Seconds:
+    """A clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.at = 100.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def test_what_is_added_is_due_once() -> None:
+    agenda = Agenda(Seconds())
+    agenda.add("billing", "orders")
+    agenda.add("billing")
+    assert agenda.has_due()
+    assert agenda.due(10) == ["billing", "orders"]
+    assert not agenda.has_due()
+    assert agenda.due(10) == []
+
+
+def test_a_commit_is_looked_at_and_members_only_where_somebody_waits() -> None:
+    clock = Seconds()
+    agenda = Agenda(clock, again_seconds=5)
+    agenda.hear(OffsetCommitted("billing", "orders", 0, 7))
+    agenda.hear(MembersChanged("orders"))
+    assert agenda.due(10) == ["billing"]
+    agenda.keep("billing", at_once=False, waits=True)
+    assert not agenda.has_due()
+    agenda.hear(MembersChanged("billing"))
+    assert agenda.due(10) == ["billing"]
+
+
+def test_who_waits_comes_up_again_later_and_who_did_something_at_once() -> None:
+    clock = Seconds()
+    agenda = Agenda(clock, again_seconds=5)
+    agenda.keep("waits", at_once=False, waits=True)
+    agenda.keep("moved", at_once=True, waits=False)
+    agenda.keep("rests", at_once=False, waits=False)
+    assert agenda.due(10) == ["moved"]
+    clock.at += 5
+    assert agenda.due(10) == ["waits"]
+
+
+def test_what_has_changed_goes_before_what_may_have() -> None:
+    agenda = Agenda(Seconds())
+    agenda.add_all(["a", "b", "c"])
+    agenda.add("changed")
+    agenda.hear(OffsetCommitted("b", "orders", 0, 7))
+    assert set(agenda.due(2)) == {"changed", "b"}
+    assert agenda.due(1) == ["a"]
+    assert agenda.due(5) == ["c"]
+
+
+def test_a_later_time_does_not_put_off_an_earlier_one() -> None:
+    agenda = Agenda(Seconds(), again_seconds=5)
+    agenda.add("billing")
+    agenda.keep("billing", at_once=False, waits=True)
+    assert agenda.due(10) == ["billing"]
+
+
+def test_native_moves_are_found_and_memories_are_none(tmp_path: Path) -> None:
+    clock = Seconds()
+    with open_log(tmp_path / "log") as log:
+        log.create_topic("orders")
+        log.publish("orders", [Record(b"x")] * 10)
+        log.ack("billing", "orders", 1)
+        moves = NativeMoves(log, clock, every_seconds=1, share=0.05)
+        assert moves.moved() == ["billing"]
+        log.ack("billing", "orders", 2)
+        log.ack("audit", "orders", 2)
+        assert moves.moved() == [], "not so soon"
+        clock.at += 1
+        assert moves.moved() == ["audit", "billing"]
+        log.remember_kafka("billing", "orders", 0, KafkaSeen(foreign=1), expected_version=2)
+        clock.at += 1
+        assert moves.moved() == []
+        log.seek("billing", "orders", 0, 0)
+        clock.at += 1
+        assert moves.moved() == ["billing"]

@@ -12,11 +12,13 @@ from typer.core import TyperGroup
 
 from duolog.cli import (
     acknowledge,
+    audit,
     consume,
     demo,
     doctor,
     groups,
     kafka,
+    mirror,
     publish,
     registry,
     serve,
@@ -119,6 +121,8 @@ app.command()(consume.consume)
 app.command()(acknowledge.ack)
 app.command()(sql.sql)
 app.command()(serve.serve)
+app.add_typer(mirror.app, name="mirror")
+app.command()(audit.audit)
 app.add_typer(token.app, name="token")
 app.command()(registry.registry)
 app.command()(kafka.kafka)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from duolog.cli import output, shown
-from duolog.cli.opening import opened, settings_with_log
+from duolog.cli.opening import opened
 from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, names
 from duolog.cli.senders import ToRoutes, ToRoutesOnce, ToTopic
 from duolog.cli.sending import Sender, publish_lines
@@ -78,10 +78,10 @@ def publish(
     """
     del as_json  # places are JSON lines anyway; it decides how errors look
     _check(topic, raw=raw, table=table, key=key, op=op, ts=ts, writer=writer, sequence=sequence)
-    max_record_bytes = int(settings_with_log(log)[0].max_record_bytes)
     if sys.stdin.isatty():
         output.note("Reading records from the terminal, a line each; end with Ctrl-D.")
     with opened(log, url, token) as opened_log:
+        max_record_bytes = opened_log.max_record_bytes
         sender: Sender
         if table is None:
             first = 1 if sequence is None else sequence

@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from duolog.cli import output
+from duolog.cli.kafka_options import (
+    BootstrapServers,
+    Groups,
+    GroupsExclude,
+    KafkaOptions,
+    kafka_flags,
+    kafka_settings,
+)
 from duolog.cli.opening import settings_with_log
 from duolog.cli.options import AsJson, LogFolder
 from duolog.server.run import check_installed
 
 if TYPE_CHECKING:
+    from duolog.bridge.serve.child import WorkerCommand
     from duolog.bridge.serve.process import Started
+    from duolog.settings import Settings
 
 
 class Detail(StrEnum):
@@ -55,6 +65,10 @@ def serve(
         str | None,
         typer.Option(metavar="URL", help="Where others with the same directory reach it."),
     ] = None,
+    bootstrap_servers: BootstrapServers = None,
+    kafka_options: KafkaOptions = None,
+    groups: Groups = None,
+    groups_exclude: GroupsExclude = None,
     log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON lines on stderr.")] = False,
     log_level: Annotated[
         Detail,
@@ -67,7 +81,8 @@ def serve(
     """Serve the log over HTTP, until Ctrl-C.
 
     It owns the log while it runs, and prints the address it took on stdout.
-    Beyond loopback it wants tokens.
+    Beyond loopback it wants tokens. With --bootstrap-servers it mirrors the
+    log into Kafka.
     """
     check_installed(("fastapi", "uvicorn"), "The host", "bridge")
     from duolog.avro.embedded import open_log
@@ -82,7 +97,12 @@ def serve(
         "tls_client_ca": tls_client_ca,
         "advertise": advertise,
     }
-    settings, path = settings_with_log(log, flags={"serve": flags}, file=config)
+    tables = {
+        "serve": flags,
+        "kafka": kafka_flags(bootstrap_servers, kafka_options),
+        "mirror": {"groups": groups, "groups_exclude": groups_exclude},
+    }
+    settings, path = settings_with_log(log, flags=tables, file=config)
 
     def say(started: Started) -> None:
         if as_json:
@@ -97,4 +117,28 @@ def serve(
         settings.host_options(),
         Journal(as_json=log_json, level=Level[log_level.name]),
         when_started=say,
+        workers=_workers(settings, path),
     )
+
+
+def _workers(settings: Settings, path: str) -> list[WorkerCommand]:
+    """The processes beside the host: one that mirrors, where a Kafka is named."""
+    from duolog.bridge.kafka.feed.filters import GroupFilter
+    from duolog.bridge.serve.child import WorkerCommand
+
+    if kafka_settings(settings) is None:
+        return []
+    GroupFilter.of(
+        settings.mirror.groups, settings.mirror.groups_exclude
+    )  # refused here, if at all
+    check_installed(("aiokafka", "confluent_kafka", "google_crc32c"), "The mirror", "kafka")
+    given = settings.kafka_options()
+    told = {
+        "folder": str(Path(path).resolve()),
+        "bootstrap_servers": given.pop("bootstrap.servers"),
+        "settings": given,
+        "when_refused": settings.mirror.when_refused,
+        "groups": settings.mirror.groups,
+        "groups.exclude": settings.mirror.groups_exclude,
+    }
+    return [WorkerCommand("kafka", "duolog.bridge.kafka.worker", told)]

@@ -36,6 +36,9 @@ COMMANDS = [
     ("registry",),
     ("serve",),
     ("sql",),
+    ("mirror", "status"),
+    ("mirror", "restart"),
+    ("audit",),
 ]
 
 

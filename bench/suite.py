@@ -15,6 +15,9 @@ from bench.memory import MemoryBenchmark
 from bench.publish import PublishBenchmark
 from bench.routing import RoutingBenchmark
 from bench.scratch import Scratch
+from bench.serve_consume import ServeConsumeBenchmark
+from bench.serve_polls import ServePollsBenchmark
+from bench.serve_publish import ServePublishBenchmark
 from bench.spark_sink import SparkSinkBenchmark
 from bench.spark_source import SparkSourceBenchmark
 
@@ -43,6 +46,9 @@ def all_benchmarks(flat_records: int) -> dict[str, Benchmark]:
         HashBenchmark(),
         AvroEncodeBenchmark(),
         AvroDecodeBenchmark(),
+        ServePublishBenchmark(),
+        ServeConsumeBenchmark(),
+        ServePollsBenchmark(),
         SparkSinkBenchmark(),
         SparkSourceBenchmark(),
         FlatBenchmark(records=flat_records),

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from duolog.log.fetched import Fetched, FetchedEncoded
+from duolog.log.groups_seen import KafkaSeen
+from duolog.log.mirror_model import Mirror, MirrorChange, MirrorProducer, MirrorTarget
 from duolog.log.model import (
     Appended,
     GroupPosition,
@@ -220,7 +222,45 @@ class LogAccess(Protocol):
     ) -> GroupPosition:
         """Move a group anywhere; with a version, only if nobody moved it since (0: it has none)."""
 
+    def remember_kafka(
+        self,
+        group: str,
+        reference: TopicRef,
+        partition: int,
+        seen: KafkaSeen,
+        *,
+        expected_version: int,
+        position: int | None = None,
+    ) -> GroupPosition:
+        """Store what Kafka was last seen at, and in the same write move the group after it.
+
+        Only if nobody moved the group since. The version grows with a move, not with a memory.
+        """
+
     def delete_group(self, group: str, reference: TopicRef | None = None) -> int: ...
+
+    # -- the mirror in Kafka
+
+    def mirror(self, reference: TopicRef, partition: int) -> Mirror | None:
+        """What is remembered of a partition's mirror."""
+
+    def mirrors(self, reference: TopicRef | None = None) -> tuple[Mirror, ...]:
+        """Of all partitions that have one, of one topic if given."""
+
+    def begin_mirror(
+        self, reference: TopicRef, partition: int, target: MirrorTarget, *, version: int = 0
+    ) -> Mirror:
+        """Begin a mirror, in place of the one that has this version (0: there is none)."""
+
+    def change_mirror(self, reference: TopicRef, partition: int, change: MirrorChange) -> int:
+        """Change runs and skips, if nobody has since the version was read; the new version."""
+
+    def forget_mirror(self, reference: TopicRef, partition: int) -> bool: ...
+    def mirror_producer(self, cluster_id: str) -> MirrorProducer | None:
+        """The producer id that this log, and no copy of it, has in a cluster."""
+
+    def keep_mirror_producer(self, producer: MirrorProducer) -> MirrorProducer:
+        """Keep a producer id, unless there is one for its cluster; the one that is kept."""
 
     # -- upkeep
 

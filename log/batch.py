@@ -118,16 +118,32 @@ def read_header(encoded: bytes | memoryview) -> BatchHeader:
 
 def decode(encoded: bytes) -> Any:
     """The records of a batch. What does not match its checksum is refused."""
+    header, content = _checked(encoded)
+    if header.body == _PACKED:
+        return unpack(content, header.count, RECORD_SCHEMA)
+    stream = pa.ipc.open_stream(pa.py_buffer(b"".join((_SCHEMA, content))), options=_UNTHREADED)
+    return stream.read_next_batch()
+
+
+def is_packed(encoded: bytes) -> bool:
+    """Whether the body is that of a few single records."""
+    return read_header(encoded).body == _PACKED
+
+
+def arrow_message(encoded: bytes) -> memoryview | None:
+    """The body as the Arrow message that it is, checked and not unpacked; None where it is none."""
+    header, content = _checked(encoded)
+    return content if header.body == _ARROW else None
+
+
+def _checked(encoded: bytes) -> tuple[BatchHeader, memoryview]:
     header = read_header(encoded)
     view = memoryview(encoded)
     content = view[HEADER_BYTES:]
     crc32 = zlib.crc32(view[8:], zlib.crc32(view[:4]) if header.written_as > 1 else 0)
     if crc32 != header.crc32 or (header.written_as == 1 and not _begins_as(header, content)):
         raise DamagedLog(f"A batch of {header.count} records fails its checksum. {_DAMAGE_ADVICE}")
-    if header.body == _PACKED:
-        return unpack(content, header.count, RECORD_SCHEMA)
-    stream = pa.ipc.open_stream(pa.py_buffer(b"".join((_SCHEMA, content))), options=_UNTHREADED)
-    return stream.read_next_batch()
+    return header, content
 
 
 def _begins_as(header: BatchHeader, content: memoryview) -> bool:

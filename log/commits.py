@@ -1,9 +1,9 @@
 """One thread commits everything small: publishes, group positions, topics, retention.
 
-Callers hand in a job and wait. The committer takes all jobs that are waiting, puts them into one
-atomic write with one sync, and lets their callers go. So concurrent callers share a sync, and what
-jobs decide upon has one owner and needs no locks. (Measured: a committer of its own beats a caller
-that leads the others, which has to win Python's lock again at each hand-over.)
+Callers hand in a job, and wait or are told. The committer takes all jobs that are there, puts them
+into one atomic write with one sync, and lets their callers go. So concurrent callers share a sync,
+and what jobs decide upon has one owner and needs no locks. (Measured: a committer of its own beats
+a caller that leads the others, which has to win Python's lock again at each hand-over.)
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Job:
     """Something to commit. `prepare` decides and puts changes into the round, or raises."""
 
     alone = False  # True: nothing else is in its round
+    is_written = True  # False: it only looks, and is told at once
 
     def __init__(self) -> None:
         self._done = threading.Lock()  # as a bare semaphore: an Event costs four times as much
@@ -42,6 +43,7 @@ class Job:
         raise NotImplementedError
 
     def finish(self, error: BaseException | None) -> None:
+        """It is durable, or refused. In the committer's thread: neither waits nor raises."""
         self._error = error
         self._done.release()
 
@@ -49,6 +51,22 @@ class Job:
         self._done.acquire()
         if self._error is not None:
             raise self._error
+
+
+class Nothing(Job):
+    """To see that the committer is at work."""
+
+    is_written = False
+
+    def __init__(self, then: Callable[[None, BaseException | None], object]) -> None:
+        super().__init__()
+        self._then = then
+
+    def prepare(self, round_: Round) -> None:
+        pass
+
+    def finish(self, error: BaseException | None) -> None:
+        self._then(None, error)
 
 
 class Committer:
@@ -70,6 +88,11 @@ class Committer:
 
     def run(self, job: Job) -> None:
         """Commit a job; returns when it is durable."""
+        self.submit(job)
+        job.wait()
+
+    def submit(self, job: Job) -> None:
+        """Commit a job without waiting: its `finish` is called."""
         with self._guard:
             if self._closing:
                 raise LogClosed("The log has been closed.")
@@ -80,7 +103,6 @@ class Committer:
                 )
                 self._thread.start()
             self._rouse()
-        job.wait()
 
     def close(self) -> None:
         """Finish what is waiting, also behind gates, and stop."""
@@ -183,7 +205,10 @@ class Committer:
             except Exception as error:  # noqa: BLE001 - handed to its caller
                 job.finish(error)
             else:
-                taken.append(job)
+                if job.is_written:
+                    taken.append(job)
+                else:
+                    job.finish(None)
         return taken, [], round_
 
     def _settle(self, round_: Round, failure: WriteFailed) -> BaseException | None:

@@ -67,6 +67,7 @@ class DropTopic(ClearTopic):
         for where in gone:
             delete_records(round_.batch, where)
             round_.batch.delete("heads", partition_key(where))
+            round_.set_mirror(where, None)
         round_.batch.delete("topics", topic_key(topic.id))
         for key in round_.positions_where(lambda _, where: where.topic_id == topic.id):
             round_.set_position(key, None)

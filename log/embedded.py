@@ -15,17 +15,21 @@ from duolog.log.appends import Appender
 from duolog.log.backup import write_backup
 from duolog.log.cache import BatchCache
 from duolog.log.catalogue import Catalogue, partition_of, partitions_of
-from duolog.log.commits import Committer
+from duolog.log.commits import Committer, Nothing
 from duolog.log.definitions import ChangeCatalogue, ClearTopic, DropTopic
 from duolog.log.fetched import Fetched, FetchedEncoded
 from duolog.log.forgetting import forget_writer
 from duolog.log.groups import Groups
+from duolog.log.groups_seen import KafkaSeen
 from duolog.log.heads import Listener
 from duolog.log.identity import Identity, check_format, establish
 from duolog.log.location import check_location
 from duolog.log.mark import Mark
+from duolog.log.mirror_model import Mirror, MirrorChange, MirrorProducer, MirrorTarget
+from duolog.log.mirroring import Mirrors
 from duolog.log.model import (
     Appended,
+    Format,
     GroupPosition,
     LogStats,
     Op,
@@ -45,11 +49,11 @@ from duolog.log.model import (
 from duolog.log.options import LogOptions
 from duolog.log.owner import HostHint, Ownership, sync_folder, take_ownership
 from duolog.log.part import Part
-from duolog.log.publishing import Publisher
+from duolog.log.publishing import Publisher, Then
 from duolog.log.reads import Reader
 from duolog.log.retention import enforce_retention
 from duolog.log.routed import routed_records
-from duolog.log.routing.codec import Codecs
+from duolog.log.routing.codec import Codec, Codecs
 from duolog.log.routing.plan import RoutingPlan
 from duolog.log.routing.prepare import BUILT_IN, PreparedTable, prepare
 from duolog.log.schemas import SchemaDocuments
@@ -130,6 +134,7 @@ class EmbeddedLog:
         self._appender = Appender(state)
         self._reader = Reader(state)
         self._groups = Groups(state, self._committer)
+        self._mirrors = Mirrors(state, self._committer, identity.log_id)
         self.schema_documents = SchemaDocuments(state, self._committer)
         self._codecs = codecs_for(self.schema_documents)
         self._when_closed = ExitStack()
@@ -169,6 +174,10 @@ class EmbeddedLog:
             return catalogue.with_topic(name, wanted, now_ms)
 
         return self._change(change)
+
+    def codec(self, kind: Format) -> Codec:
+        """How rows are written in a format here."""
+        return self._codecs[kind]
 
     def topic(self, reference: TopicRef) -> Topic:
         return self._state.catalogue.topic(reference)
@@ -259,6 +268,25 @@ class EmbeddedLog:
         if isinstance(records, Record):
             records = (records,)
         return self._publisher.publish([(topic, record) for record in records], writer, sequence)
+
+    def publish_then(
+        self,
+        reference: TopicRef,
+        records: Sequence[Record],
+        then: Then,
+        *,
+        writer: str | None = None,
+        sequence: int | None = None,
+    ) -> None:
+        """Publish without waiting: for an event loop, which has no thread to spare. `then` is told
+        in the committer's thread. What can be refused at once is raised.
+        """
+        topic = self.topic(reference)
+        self._publisher.submit([(topic, record) for record in records], writer, sequence, then)
+
+    def committer_answers(self, then: Callable[[None, BaseException | None], object]) -> None:
+        """Call back from the committer's thread, when it is not held up in a write."""
+        self._committer.submit(Nothing(then))
 
     def last_sequence(self, writer: str) -> int | None:
         return self._publisher.last_sequence(writer)
@@ -382,8 +410,48 @@ class EmbeddedLog:
         topic = self.topic(reference)
         return self._groups.seek(group, topic, partition, position, expected_version, side)
 
+    def remember_kafka(
+        self,
+        group: str,
+        reference: TopicRef,
+        partition: int,
+        seen: KafkaSeen,
+        *,
+        expected_version: int,
+        position: int | None = None,
+    ) -> GroupPosition:
+        topic = self.topic(reference)
+        return self._groups.remember_kafka(
+            group, topic, partition, seen, expected_version, position
+        )
+
     def delete_group(self, group: str, reference: TopicRef | None = None) -> int:
         return self._groups.delete(group, self._maybe(reference))
+
+    # -- the mirror in Kafka
+
+    def mirror(self, reference: TopicRef, partition: int) -> Mirror | None:
+        return self._mirrors.of(self.topic(reference), partition)
+
+    def mirrors(self, reference: TopicRef | None = None) -> tuple[Mirror, ...]:
+        return self._mirrors.all(self._maybe(reference))
+
+    def begin_mirror(
+        self, reference: TopicRef, partition: int, target: MirrorTarget, *, version: int = 0
+    ) -> Mirror:
+        return self._mirrors.begin(self.topic(reference), partition, target, version)
+
+    def change_mirror(self, reference: TopicRef, partition: int, change: MirrorChange) -> int:
+        return self._mirrors.change(self.topic(reference), partition, change)
+
+    def forget_mirror(self, reference: TopicRef, partition: int) -> bool:
+        return self._mirrors.forget(self.topic(reference), partition)
+
+    def mirror_producer(self, cluster_id: str) -> MirrorProducer | None:
+        return self._mirrors.producer(cluster_id)
+
+    def keep_mirror_producer(self, producer: MirrorProducer) -> MirrorProducer:
+        return self._mirrors.keep_producer(producer)
 
     def _maybe(self, reference: TopicRef | None) -> Topic | None:
         return None if reference is None else self.topic(reference)
@@ -409,6 +477,7 @@ class EmbeddedLog:
             duplicates_dropped=counters.duplicates_dropped,
             records_appended=counters.records_appended,
             syncs=self._state.store.syncs,
+            positions_stored=counters.positions_stored,
         )
 
     def sweep_staged(self) -> int:

@@ -41,6 +41,11 @@ class FetchedBatch:
     def next_offset(self) -> int:
         return self.base_offset + int(self.records.num_rows)
 
+    @property
+    def nbytes(self) -> int:
+        """What its columns take."""
+        return int(self.records.nbytes)
+
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
@@ -56,6 +61,10 @@ class Fetched:
     @property
     def count(self) -> int:
         return sum(batch.records.num_rows for batch in self.batches)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(batch.nbytes for batch in self.batches)
 
     @property
     def has_more(self) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from duolog.errors import AckBeyondHead, InvalidRequest, UnknownGroup
 from duolog.log.catalogue import partition_of
 from duolog.log.commits import Committer, Job
+from duolog.log.groups_seen import KafkaSeen
 from duolog.log.model import (
     GroupPosition,
     Head,
@@ -96,12 +98,35 @@ class Groups:
         def decide(current: StoredPosition | None, head: Head, now_ms: int) -> StoredPosition:
             if expected_version is not None:
                 check_version(current, expected_version)
-            if position > head.next_offset:
-                raise AckBeyondHead(
-                    f"Position {position} of topic '{topic.name}' partition {partition} is beyond "
-                    f"its end, {head.next_offset}."
-                )
+            _check_written(topic, partition, position, head)
             return moved(current, position, now_ms, side)
+
+        return self._move(group, topic, partition, decide)
+
+    def remember_kafka(
+        self,
+        group: str,
+        topic: Topic,
+        partition: int,
+        seen: KafkaSeen,
+        expected_version: int,
+        position: int | None,
+    ) -> GroupPosition:
+        """Store what Kafka was last seen at, and with it a move that follows from it."""
+        if position is not None and (isinstance(position, bool) or position < 0):
+            raise InvalidRequest(f"A position must be a whole number from 0; got {position!r}.")
+
+        def decide(current: StoredPosition | None, head: Head, now_ms: int) -> StoredPosition:
+            check_version(current, expected_version)
+            if position is not None:
+                _check_written(topic, partition, position, head)
+                return replace(moved(current, position, now_ms, Side.KAFKA), kafka=seen)
+            if current is None:
+                raise UnknownGroup(
+                    f"Group '{group}' has no position in topic '{topic.name}' partition "
+                    f"{partition}: what Kafka holds is remembered beside one. Give it a position."
+                )
+            return current if current.kafka == seen else replace(current, kafka=seen)
 
         return self._move(group, topic, partition, decide)
 
@@ -119,6 +144,14 @@ class Groups:
         return _shown(group, topic, partition, job.result)
 
 
+def _check_written(topic: Topic, partition: int, position: int, head: Head) -> None:
+    if position > head.next_offset:
+        raise AckBeyondHead(
+            f"Position {position} of topic '{topic.name}' partition {partition} is beyond its end, "
+            f"{head.next_offset}."
+        )
+
+
 def _shown(group: str, topic: Topic, partition: int, stored: StoredPosition) -> GroupPosition:
     return GroupPosition(
         group,
@@ -128,6 +161,7 @@ def _shown(group: str, topic: Topic, partition: int, stored: StoredPosition) -> 
         stored.version,
         stored.changed_at_ms,
         stored.changed_by,
+        stored.kafka,
     )
 
 

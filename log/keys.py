@@ -55,6 +55,26 @@ def parse_group_key(key: bytes) -> tuple[str, TopicPartition]:
     return key[2:-8].decode(), parse_partition_key(key[-8:])
 
 
+def mirror_key(where: TopicPartition) -> bytes:
+    return b"m" + partition_key(where)
+
+
+def parse_mirror_key(key: bytes) -> TopicPartition:
+    return parse_partition_key(key[1:])
+
+
+def run_key(where: TopicPartition, first_log_offset: int) -> bytes:
+    return b"r" + record_key(where, first_log_offset)
+
+
+def skip_key(where: TopicPartition, first_log_offset: int) -> bytes:
+    return b"s" + record_key(where, first_log_offset)
+
+
+def producer_key(cluster_id: str) -> bytes:
+    return b"p" + cluster_id.encode()
+
+
 def epoch_key(writer: str) -> bytes:
     return b"e" + writer.encode()
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from duolog.log.groups_seen import KafkaSeen
+
 if TYPE_CHECKING:
     from duolog.log.routing.filter.tree import Node
 
@@ -259,6 +261,9 @@ class GroupPosition:
     version: int
     changed_at_ms: int
     changed_by: Side
+    kafka: KafkaSeen | None = (
+        None  # what is remembered of Kafka's side, once the two are kept as one
+    )
 
     @property
     def upto_offset(self) -> int:
@@ -307,6 +312,7 @@ class LogStats:
     duplicates_dropped: int
     records_appended: int
     syncs: int
+    positions_stored: int = 0  # of groups; whoever follows them looks again when it has grown
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,13 @@ from duolog.log.model import MAX_RECORD_BYTES
 
 FaultPoint = Literal[
     "append.verified",  # parts are whole, nothing is written
+    "append.files_made",  # large shares lie in files, which the store does not have yet
     "append.records_written",  # all records are written, no head points at them
     "append.committed",  # the epoch is durable, the caller does not know
     "publish.written",  # before the sync
     "publish.synced",  # durable, not yet visible
     "store.sync",  # instead of a sync: may raise what a failing disk raises
+    "store.take_files",  # instead of taking files: the same
 ]
 """Places where tests let a process die or a disk fail."""
 

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from duolog.errors import PositionChanged, UnsupportedFormat
+from duolog.log.groups_seen import KafkaSeen, KafkaWrite
 from duolog.log.keys import parse_group_key
 from duolog.log.model import Side, TopicPartition
 from duolog.log.store import Store
 
 VERSION = 1
+VERSION_WITH_KAFKA = 2
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPosition:
-    """One group's next offset in one partition. `version` grows with each change."""
+    """One group's next offset in one partition. `version` grows with each move.
+
+    What is remembered of Kafka's side changes without it: for consumers nothing has moved then.
+    """
 
     position: int
     version: int
     changed_at_ms: int
     changed_by: Side
+    kafka: KafkaSeen | None = None
 
 
 PositionKey = tuple[str, TopicPartition]
@@ -60,25 +67,36 @@ def check_version(current: StoredPosition | None, expected: int) -> None:
 
 
 def pack_position(position: StoredPosition) -> bytes:
-    return json.dumps(
-        {
-            "v": VERSION,
-            "position": position.position,
-            "version": position.version,
-            "at": position.changed_at_ms,
-            "by": position.changed_by,
-        },
-        separators=(",", ":"),
-    ).encode()
+    stored: dict[str, Any] = {
+        "v": VERSION,
+        "position": position.position,
+        "version": position.version,
+        "at": position.changed_at_ms,
+        "by": position.changed_by,
+    }
+    if position.kafka is not None:
+        stored |= {"v": VERSION_WITH_KAFKA, "kafka": asdict(position.kafka)}
+    return json.dumps(stored, separators=(",", ":")).encode()
 
 
 def unpack_position(packed: bytes) -> StoredPosition:
     fields = json.loads(packed)
-    if fields["v"] != VERSION:
+    if fields["v"] not in {VERSION, VERSION_WITH_KAFKA}:
         raise UnsupportedFormat(
             f"A group position is stored as version {fields['v']}. Use a newer Duolog."
         )
-    return StoredPosition(fields["position"], fields["version"], fields["at"], Side(fields["by"]))
+    return StoredPosition(
+        fields["position"],
+        fields["version"],
+        fields["at"],
+        Side(fields["by"]),
+        _unpack_seen(fields["kafka"]) if fields["v"] == VERSION_WITH_KAFKA else None,
+    )
+
+
+def _unpack_seen(fields: dict[str, Any]) -> KafkaSeen:
+    writing = fields.pop("writing")
+    return KafkaSeen(**fields, writing=None if writing is None else KafkaWrite(**writing))
 
 
 def load_positions(store: Store) -> Positions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from duolog.errors import (
     InvalidRecord,
@@ -31,6 +31,9 @@ from duolog.log.state import State
 _MAX_HEADERS = 1000
 _LATEST_TIME_MS = 2**62
 
+Then = Callable[[tuple[Placed, ...], BaseException | None], object]
+"""Told where the records lie, or why not. It must neither wait nor raise."""
+
 
 class Publisher:
     """Publishes into an opened log."""
@@ -44,6 +47,33 @@ class Publisher:
         self, targets: Sequence[tuple[Topic, Record]], writer: str | None, sequence: int | None
     ) -> tuple[Placed, ...]:
         """Append records to their topics, all or none, and return where they lie."""
+        self._check(targets, writer, sequence)
+        if not targets:
+            return ()
+        job = _Publish(targets, writer, sequence or 0, next(self._turns))
+        job.choose_places(self._state.catalogue)  # here, since the committer's time is dearer
+        self._committer.run(job)
+        return job.placed
+
+    def submit(
+        self,
+        targets: Sequence[tuple[Topic, Record]],
+        writer: str | None,
+        sequence: int | None,
+        then: Then,
+    ) -> None:
+        """The same without waiting; `then` is called in the committer's thread."""
+        self._check(targets, writer, sequence)
+        if not targets:
+            then((), None)
+            return
+        job = _PublishThen(targets, writer, sequence or 0, next(self._turns), then)
+        job.choose_places(self._state.catalogue)
+        self._committer.submit(job)
+
+    def _check(
+        self, targets: Sequence[tuple[Topic, Record]], writer: str | None, sequence: int | None
+    ) -> None:
         for _, record in targets:
             check_record(record, self._state.options.max_record_bytes)
         if (writer is None) != (sequence is None):
@@ -52,12 +82,6 @@ class Publisher:
             check_text_name(writer, "writer")
             if not isinstance(sequence, int) or not 0 <= sequence < LAST_OFFSET:
                 raise InvalidRequest(f"sequence must be a whole number from 0; got {sequence!r}.")
-        if not targets:
-            return ()
-        job = _Publish(targets, writer, sequence or 0, next(self._turns))
-        job.choose_places(self._state.catalogue)  # here, since the committer's time is dearer
-        self._committer.run(job)
-        return job.placed
 
     def last_sequence(self, writer: str) -> int | None:
         """The highest sequence that a publisher has used."""
@@ -199,6 +223,24 @@ class _Publish(Job):
                 "remembered)."
             )
         return None
+
+
+class _PublishThen(_Publish):
+    """One whose caller does not wait."""
+
+    def __init__(
+        self,
+        targets: Sequence[tuple[Topic, Record]],
+        writer: str | None,
+        sequence: int,
+        turn: int,
+        then: Then,
+    ) -> None:
+        super().__init__(targets, writer, sequence, turn)
+        self._then = then
+
+    def finish(self, error: BaseException | None) -> None:
+        self._then(self.placed, error)
 
 
 def _add_news(

@@ -16,6 +16,7 @@ from duolog.log.keys import (
     time_key,
     topic_key,
 )
+from duolog.log.mirrors import StoredMirror, write_mirror
 from duolog.log.model import Head, Record, Topic, TopicPartition
 from duolog.log.positions import PositionKey, StoredPosition, pack_position
 from duolog.log.published import REMEMBERED_SEQUENCES, highest_sequence
@@ -40,6 +41,7 @@ class Round:
         self._records: dict[TopicPartition, list[Record]] = {}
         self._sizes: dict[TopicPartition, int] = {}
         self._positions: dict[PositionKey, StoredPosition | None] = {}
+        self._mirrors: dict[TopicPartition, StoredMirror | None] = {}
         self._published: dict[bytes, bytes] = {}
         self._sequences: dict[str, int] = {}
         self._latest: dict[TopicPartition, LatestOfPartition] = {}
@@ -78,6 +80,15 @@ class Round:
         """The groups and partitions that have a position, as the round leaves it."""
         known = {**self._state.positions, **self._positions}
         return [key for key, position in known.items() if position is not None and wanted(*key)]
+
+    def mirror(self, where: TopicPartition) -> StoredMirror | None:
+        """A partition's mirror as the round leaves it."""
+        known = self._state.mirrors
+        return self._mirrors[where] if where in self._mirrors else known.get(where)
+
+    def set_mirror(self, where: TopicPartition, mirror: StoredMirror | None) -> None:
+        """Change a partition's mirror, or forget it."""
+        self._mirrors[where] = mirror
 
     def stored_publish(self, writer: str, sequence: int) -> bytes | None:
         """What is remembered of a publisher's sequence."""
@@ -149,6 +160,8 @@ class Round:
                 self.batch.delete("groups", group_key(group, where))
             else:
                 self.batch.put("groups", group_key(group, where), pack_position(position))
+        for where, mirror in self._mirrors.items():
+            write_mirror(self.batch, where, self._state.mirrors.get(where), mirror)
         for where, head in self._heads.items():
             self.batch.put("heads", partition_key(where), pack_head(head))
         self.batch.put("meta", _LAST_ROUND, self._number)
@@ -170,6 +183,12 @@ class Round:
                 self._state.positions.pop(key, None)
             else:
                 self._state.positions[key] = position
+        for where, mirror in self._mirrors.items():
+            if mirror is None:
+                self._state.mirrors.pop(where, None)
+            else:
+                self._state.mirrors[where] = mirror
+        self._state.counters.positions_stored += len(self._positions)
         for call in self._afterwards:
             call()
         if self._heads:

@@ -18,6 +18,7 @@ from duolog.log.debris import remove_debris
 from duolog.log.dedup import LatestChanges
 from duolog.log.gates import Gates
 from duolog.log.heads import Heads, load_heads
+from duolog.log.mirrors import StoredMirrors, load_mirrors
 from duolog.log.model import TopicPartition
 from duolog.log.options import LogOptions
 from duolog.log.positions import Positions, load_positions
@@ -33,6 +34,7 @@ class Counters:
     counters_restored: int = 0
     duplicates_dropped: int = 0
     records_appended: int = 0
+    positions_stored: int = 0
 
 
 @dataclass
@@ -45,6 +47,7 @@ class State:
     cache: BatchCache
     catalogue: Catalogue = field(default_factory=Catalogue)
     positions: Positions = field(default_factory=dict)
+    mirrors: StoredMirrors = field(default_factory=dict)
     heads: Heads = field(default_factory=Heads)
     gates: Gates[TopicPartition] = field(default_factory=Gates)
     writers: Gates[str] = field(default_factory=Gates)
@@ -56,6 +59,7 @@ class State:
         """Take everything from the store, and remove what a crash left beyond the heads."""
         self.catalogue = load_catalogue(self.store)
         self.positions = load_positions(self.store)
+        self.mirrors = load_mirrors(self.store)
         heads = load_heads(self.store)
         remove_debris(self.store, self.catalogue, heads)
         self.heads.replace(heads)

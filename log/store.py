@@ -1,4 +1,4 @@
-"""RocksDB behind a small port. Nothing else in Duolog knows rocksdict.
+"""RocksDB behind a small port. But for `sorted_file.py`, nothing else in Duolog knows rocksdict.
 
 A write is made in two steps, because rocksdict holds Python's lock during a write but lets go of it
 during `flush_wal`: first the write without a sync, then the sync. A write or sync that raises
@@ -11,7 +11,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
@@ -29,6 +29,7 @@ from duolog.errors import (
 )
 from duolog.log.mark import Mark
 from duolog.log.options import LogOptions
+from duolog.log.sorted_file import SortedFile
 
 Family = Literal[
     "meta", "topics", "records", "times", "heads", "epochs", "groups", "mirror", "schemas"
@@ -41,6 +42,7 @@ MAX_WRITE_BYTES = 512 << 10  # a call holds Python's lock for about 1 ms then
 _WAITING_BUFFERS = "rocksdb.num-immutable-mem-table"
 _MOST_WAITING_BUFFERS = 2
 _LONGEST_WAIT_SECONDS = 2.0
+_FILES_OVERLAP = ("Global seqno is required, but disabled", "External file requires flush")
 _PER_OPERATION_BYTES = 32
 
 
@@ -298,6 +300,31 @@ class Store:
                     raw.delete_range(first, second, handle)
             with self._doubting():
                 self._database.write(raw)
+
+    def begin_file(self, family: Family, path: Path) -> SortedFile:
+        """A file that `take_files` will take, on the same disk."""
+        return SortedFile(path, _family_options(family, rocksdict.BlockBasedOptions()))
+
+    def take_files(self, family: Family, paths: Sequence[Path], incarnation: int) -> bool:
+        """Take finished files as they are, all or none of them; durable on return.
+
+        False, and nothing has changed: their keys lie over others, or over removed ones.
+        """
+        options = rocksdict.IngestExternalFileOptions()
+        options.set_move_files(True)
+        options.set_allow_global_seqno(False)
+        options.set_allow_blocking_flush(False)
+        with self._using():
+            self._check_writable(incarnation)
+            try:
+                self._fault("store.take_files")
+                self._families[family].ingest_external_file([str(path) for path in paths], options)
+            except Exception as error:  # rocksdict raises bare Exception
+                if str(error).endswith(_FILES_OVERLAP):
+                    return False
+                self._state = _State.IN_DOUBT
+                raise WriteFailed(error) from error
+        return True
 
     def wait_for_room(self) -> None:
         """Wait while buffers are being written out, before a large append goes on.

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+from duolog.log.groups_seen import KafkaSeen
+from duolog.log.mirror_model import Mirror, MirrorChange, MirrorProducer, MirrorTarget
 from duolog.log.model import (
     Appended,
     GroupPosition,
@@ -118,7 +120,29 @@ SEEK = Call[GroupPosition](
     {**_GROUP, "position": Any, "expected_version": Any, "side": Side},
     _never,
 )
+REMEMBER_KAFKA = Call[GroupPosition](
+    "remember_kafka",
+    GroupPosition,
+    {**_GROUP, "seen": KafkaSeen, "expected_version": Any, "position": Any},
+    lambda arguments: arguments["position"] is None,
+)
 DELETE_GROUP = Call[int]("delete_group", Any, {"group": Any, "reference": Any}, _never)
+
+_PARTITION: Final = {**_TOPIC, "partition": Any}
+
+MIRROR = Call[Mirror | None]("mirror", Mirror | None, _PARTITION)
+MIRRORS = Call[tuple[Mirror, ...]]("mirrors", tuple[Mirror, ...], _TOPIC)
+BEGIN_MIRROR = Call[Mirror](
+    "begin_mirror", Mirror, {**_PARTITION, "target": MirrorTarget, "version": Any}, _never
+)
+CHANGE_MIRROR = Call[int]("change_mirror", Any, {**_PARTITION, "change": MirrorChange}, _never)
+FORGET_MIRROR = Call[bool]("forget_mirror", Any, _PARTITION)
+MIRROR_PRODUCER = Call[MirrorProducer | None](
+    "mirror_producer", MirrorProducer | None, {"cluster_id": Any}
+)
+KEEP_MIRROR_PRODUCER = Call[MirrorProducer](
+    "keep_mirror_producer", MirrorProducer, {"producer": MirrorProducer}
+)
 
 ENFORCE_RETENTION = Call[RetentionRun](
     "enforce_retention", RetentionRun, _TOPIC, _never, is_long=True

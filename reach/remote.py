@@ -16,6 +16,8 @@ from duolog.avro.registry.asking import AskedRegistry
 from duolog.errors import LogClosed
 from duolog.log.access import DEFAULT_FETCH_BYTES, DEFAULT_FETCH_RECORDS, TopicRef
 from duolog.log.fetched import Fetched, FetchedEncoded
+from duolog.log.groups_seen import KafkaSeen
+from duolog.log.mirror_model import Mirror, MirrorChange, MirrorProducer, MirrorTarget
 from duolog.log.model import (
     Appended,
     Format,
@@ -367,8 +369,61 @@ class RemoteLog:
             side=side,
         )
 
+    def remember_kafka(
+        self,
+        group: str,
+        reference: TopicRef,
+        partition: int,
+        seen: KafkaSeen,
+        *,
+        expected_version: int,
+        position: int | None = None,
+    ) -> GroupPosition:
+        return self._call(
+            calls.REMEMBER_KAFKA,
+            group=group,
+            reference=reference,
+            partition=partition,
+            seen=seen,
+            expected_version=expected_version,
+            position=position,
+        )
+
     def delete_group(self, group: str, reference: TopicRef | None = None) -> int:
         return self._call(calls.DELETE_GROUP, group=group, reference=reference)
+
+    # -- the mirror in Kafka
+
+    def mirror(self, reference: TopicRef, partition: int) -> Mirror | None:
+        return self._call(calls.MIRROR, reference=reference, partition=partition)
+
+    def mirrors(self, reference: TopicRef | None = None) -> tuple[Mirror, ...]:
+        return self._call(calls.MIRRORS, reference=reference)
+
+    def begin_mirror(
+        self, reference: TopicRef, partition: int, target: MirrorTarget, *, version: int = 0
+    ) -> Mirror:
+        return self._call(
+            calls.BEGIN_MIRROR,
+            reference=reference,
+            partition=partition,
+            target=target,
+            version=version,
+        )
+
+    def change_mirror(self, reference: TopicRef, partition: int, change: MirrorChange) -> int:
+        return self._call(
+            calls.CHANGE_MIRROR, reference=reference, partition=partition, change=change
+        )
+
+    def forget_mirror(self, reference: TopicRef, partition: int) -> bool:
+        return self._call(calls.FORGET_MIRROR, reference=reference, partition=partition)
+
+    def mirror_producer(self, cluster_id: str) -> MirrorProducer | None:
+        return self._call(calls.MIRROR_PRODUCER, cluster_id=cluster_id)
+
+    def keep_mirror_producer(self, producer: MirrorProducer) -> MirrorProducer:
+        return self._call(calls.KEEP_MIRROR_PRODUCER, producer=producer)
 
     # -- upkeep
 

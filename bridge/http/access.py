@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from duolog.bridge.http.callers import Caller, Role
+from duolog.sql.statements import Ack, Consume, Select, Statement
 
 CONSUME: Final = "/v1/api/topics/consume"
 ACK: Final = "/v1/api/topics/ack"
 OFFSETS: Final = "/v1/api/topics/latest-offsets"
 PUBLISH: Final = "/v1/api/topics/publish"
+SQL: Final = "/v1/api/sql"
 METRICS: Final = "/metrics"
 HEALTH: Final = "/healthz"
 READY: Final = "/readyz"
@@ -37,6 +39,7 @@ _NEEDS: Final = {
     ACK: Need(Role.SERVICE),
     OFFSETS: Need(Role.SERVICE),
     PUBLISH: Need(Role.SERVICE),
+    SQL: Need(Role.SERVICE),  # for its least; each statement asks for itself
     METRICS: Need(Role.USER, all_topics=True),
     HEALTH: Need(None),
     READY: Need(None),
@@ -44,13 +47,14 @@ _NEEDS: Final = {
     INTERNAL: Need(None),  # its routes ask for themselves, by another secret
     OTHER: Need(Role.USER),
 }
-_CONSUMING: Final = (CONSUME, ACK, OFFSETS)
+_CONSUMING: Final = (CONSUME, ACK, OFFSETS, SQL)
 
 SERVICE_CALLS: Final = frozenset(
     {
         "hello", "fetch", "wait", "parts", "max_record_bytes", "stats", "topic", "topics",
         "append", "last_epoch", "forget_writer", "publish", "publish_rows", "last_sequence",
-        "offsets", "resolve", "group_position", "group_positions", "ack",
+        "offsets", "resolve", "group_position", "group_positions", "ack", "mirror", "mirrors",
+        "mirror_producer",
     }
 )  # fmt: skip
 """What another Duolog process may do with a log as a service: read, write, acknowledge."""
@@ -58,10 +62,11 @@ SERVICE_CALLS: Final = frozenset(
 DBA_CALLS: Final = frozenset(
     {
         "create_topic", "drop_topic", "clear_topic", "add_route", "drop_route", "set_retention",
-        "set_partitions", "seek", "delete_group", "enforce_retention",
+        "set_partitions", "seek", "delete_group", "enforce_retention", "begin_mirror",
+        "change_mirror", "forget_mirror", "keep_mirror_producer", "remember_kafka",
     }
 )  # fmt: skip
-"""What only a dba may: define topics, move groups anywhere, remove records."""
+"""What only a dba may: define topics, move groups anywhere, remove records, mirror."""
 
 
 def endpoint_of(path: str) -> str:
@@ -83,6 +88,13 @@ def need_of(endpoint: str, method: str, *, users_consume: bool) -> Need:
     if users_consume and endpoint in _CONSUMING:
         return Need(Role.USER)
     return _NEEDS[endpoint]
+
+
+def need_of_statement(statement: Statement, *, users_consume: bool) -> Need:
+    """What a statement of SQL asks for. The topics that it names are looked at besides."""
+    if isinstance(statement, Select | Consume | Ack):
+        return need_of(SQL, "POST", users_consume=users_consume)
+    return Need(Role.DBA)
 
 
 def need_of_call(call: str) -> Need:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -15,11 +15,14 @@ from duolog.errors import (
     Conflict,
     DuologError,
     InvalidRequest,
+    InvalidSql,
     LogClosed,
     NotFound,
     OffsetOutOfRange,
     OutcomeUnknown,
     PartitionHeld,
+    QueryProcessDied,
+    QueryStopped,
     RecordTooLarge,
     RegistryUnreachable,
     TooBusy,
@@ -40,6 +43,8 @@ _STATUS: tuple[tuple[type[DuologError], int], ...] = (
     (OffsetOutOfRange, 416),
     (Conflict, 409),
     (WriterFault, 409),
+    (QueryProcessDied, 503),
+    (QueryStopped, 422),
     (TooBusy, 503),
     (WritesRefused, 503),
     (LogClosed, 503),
@@ -85,23 +90,29 @@ def refusal_of(error: DuologError) -> Refusal:
         }
     elif isinstance(error, PartitionHeld):
         more = {"holder": error.holder}
+    elif isinstance(error, InvalidSql) and error.position is not None:
+        more = {"position": error.position}
     retry = None
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
-        quickly = isinstance(error, TooBusy | OutcomeUnknown)
+        quickly = isinstance(error, TooBusy | OutcomeUnknown | QueryProcessDied)
         retry = BUSY_RETRY_SECONDS if quickly else RETRY_SECONDS
     return Refusal(status, error.code, str(error), more, retry)
 
 
-def refusal_of_body(error: RequestValidationError) -> Refusal:
+NO_OBJECT = Refusal(422, "InvalidRequest", "The body has to be a JSON object.")
+UNREADABLE = Refusal(400, "NotJson", "The body is not JSON that can be read.")
+
+
+def not_json(reason: str) -> Refusal:
+    return Refusal(400, "NotJson", f"The body is not JSON: {reason}.")
+
+
+def refusal_of_body(error: ValidationError) -> Refusal:
     """How a body that is not as described is answered. Never repeats what was sent."""
-    problems = error.errors()
+    problems = error.errors(include_url=False, include_input=False)
     first = problems[0]
-    place = ".".join(str(part) for part in first["loc"][1:]) or "the body"
-    reason = str(first["msg"]).removeprefix("Value error, ")
-    if first["type"] == "json_invalid":
-        return Refusal(400, "NotJson", f"The body is not JSON: {first['ctx']['error']}.")
-    if first["type"] in {"missing", "model_attributes_type"} and len(first["loc"]) == 1:
-        return Refusal(422, "InvalidRequest", "The body has to be a JSON object.")
+    place = ".".join(map(str, first["loc"])) or "the body"
+    reason = first["msg"].removeprefix("Value error, ")
     more = f" ({len(problems) - 1} more mistakes.)" if len(problems) > 1 else ""
     return Refusal(422, "InvalidRequest", f"{place}: {reason}.{more}".replace("..", "."))
 
@@ -114,8 +125,6 @@ def refusal_of_http(error: HTTPException) -> Refusal:
             text = "There is no such path. /openapi.json lists all."
         case HTTPStatus.METHOD_NOT_ALLOWED:
             text = "This path takes another method."
-        case HTTPStatus.BAD_REQUEST:
-            return Refusal(400, "NotJson", "The body is not JSON that can be read.")
         case _:
             text = f"{status.phrase}."
     return Refusal(status, status.phrase.title().replace(" ", ""), text)

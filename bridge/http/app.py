@@ -8,7 +8,6 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,24 +19,31 @@ from duolog.bridge.http.answers import (
     INTERNAL,
     Refusal,
     refusal_of,
-    refusal_of_body,
     refusal_of_http,
 )
-from duolog.bridge.http.asking import RequestRefused
 from duolog.bridge.http.bodies import Bodies
 from duolog.bridge.http.consuming import Consuming
+from duolog.bridge.http.direct import Direct, Endpoint
 from duolog.bridge.http.front import ENDPOINT, REQUEST_ID, Front
 from duolog.bridge.http.gate import Gate
 from duolog.bridge.http.host import Host
 from duolog.bridge.http.models import (
     AckAnswer,
+    AckRequest,
     ConsumeAnswer,
+    ConsumeRequest,
     ErrorAnswer,
     Health,
     OffsetsAnswer,
+    OffsetsRequest,
     PublishAnswer,
+    PublishRequest,
+    SqlAnswer,
+    SqlAnswers,
+    SqlRequest,
 )
 from duolog.bridge.http.shown_arrow import MEDIA_TYPE as ARROW_TYPE
+from duolog.bridge.http.sql import Sql
 from duolog.bridge.http.topics import Topics
 from duolog.bridge.http.watching import Watching
 from duolog.errors import DuologError
@@ -59,6 +65,7 @@ _TOPIC_ERRORS = {
 def host_app(host: Host, *, registry: Any, internal: APIRouter | None = None) -> ASGIApp:
     """`registry` is the log's own; `internal` the routes for other Duolog processes."""
     consuming, topics, watching = Consuming(host), Topics(host), Watching(host)
+    sql = Sql(host)
     app = FastAPI(
         title="Duolog",
         version=version("duolog"),
@@ -66,21 +73,29 @@ def host_app(host: Host, *, registry: Any, internal: APIRouter | None = None) ->
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        lifespan=_lifespan(host),
+        lifespan=_lifespan(host, sql),
         exception_handlers={
             DuologError: _answered(lambda error: refusal_of(error)),
-            RequestRefused: _answered(lambda error: error.refusal),
-            RequestValidationError: _answered(lambda error: refusal_of_body(error)),
             HTTPException: _refused_by_the_framework,
             Exception: _failed(host),
         },
     )
-    _add_topic_routes(app, consuming, topics)
+    _add_topic_routes(app, consuming, topics, sql)
     _add_watching_routes(app, watching)
     if internal is not None:
         app.include_router(internal, include_in_schema=False)
     app.include_router(registry_router(registry), prefix=access.REGISTRY, include_in_schema=False)
-    bodies = Bodies(app, host.body_limits)
+    direct = Direct(
+        app,
+        {
+            access.CONSUME: Endpoint(ConsumeRequest, consuming.consume),
+            access.ACK: Endpoint(AckRequest, topics.ack),
+            access.OFFSETS: Endpoint(OffsetsRequest, topics.latest_offsets),
+            access.PUBLISH: Endpoint(PublishRequest, topics.publish),
+            access.SQL: Endpoint(SqlRequest, sql.sql),
+        },
+    )
+    bodies = Bodies(direct, host.body_limits)
     gate = Gate(
         bodies,
         host.doorkeeper,
@@ -91,7 +106,7 @@ def host_app(host: Host, *, registry: Any, internal: APIRouter | None = None) ->
     return Front(gate, host.tally, host.journal)
 
 
-def _add_topic_routes(app: FastAPI, consuming: Consuming, topics: Topics) -> None:
+def _add_topic_routes(app: FastAPI, consuming: Consuming, topics: Topics, sql: Sql) -> None:
     arrow: dict[str, Any] = {ARROW_TYPE: {"schema": {"type": "string", "format": "binary"}}}
     for path, run, answer, content, more in (
         (
@@ -112,6 +127,18 @@ def _add_topic_routes(app: FastAPI, consuming: Consuming, topics: Topics) -> Non
             PublishAnswer,
             {},
             {409: "The writer's sequence does not go on from what it sent."},
+        ),
+        (
+            access.SQL,
+            sql.sql,
+            SqlAnswer | SqlAnswers,
+            arrow,
+            {
+                404: "No such topic, partition, group or route.",
+                409: "A name that is taken, a group that is being answered, and the like.",
+                416: "The offset is not kept (OffsetOutOfRange).",
+                422: "A mistake in a statement; position says where. Or a query beyond its limits.",
+            },
         ),
     ):
         app.add_api_route(
@@ -181,13 +208,14 @@ async def _refused_by_the_framework(_: Request, error: Exception) -> Response:
     return response
 
 
-def _lifespan(host: Host) -> Callable[[FastAPI], Any]:
+def _lifespan(host: Host, sql: Sql) -> Callable[[FastAPI], Any]:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         host.open()
         try:
             yield
         finally:
+            await sql.close()
             host.close()
 
     return lifespan

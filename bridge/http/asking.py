@@ -10,7 +10,8 @@ from duolog.bridge.http.front import REQUEST_ID, client_of
 from duolog.bridge.http.gate import CALLER
 from duolog.bridge.http.host import Host
 from duolog.bridge.metrics.names import REFUSED
-from duolog.errors import UnknownRoute, UnknownTopic
+from duolog.bridge.sql.seen_log import SeenLog, UsedLog
+from duolog.errors import ForbiddenTopic, UnknownRoute
 from duolog.log.model import Topic
 
 
@@ -37,17 +38,10 @@ def shown_caller(request: Request) -> str:
 
 def topic_for(host: Host, request: Request, reference: str | int) -> Topic:
     """The topic. A token for some topics learns nothing of others, not even that they are there."""
-    caller = caller_of(request)
     try:
-        topic = host.log.topic(reference)
-    except UnknownTopic:
-        if caller.topics is None:
-            raise
-        if caller.may_use(str(reference)):
-            raise UnknownTopic(f"There is no topic {reference!r}.") from None
-        raise _forbidden(host, caller, str(reference)) from None
-    check_topics(host, caller, (topic,), str(reference))
-    return topic
+        return SeenLog(host.log, caller_of(request)).topic(reference)
+    except ForbiddenTopic as error:
+        raise not_their_topic(host, error) from None
 
 
 def check_table(host: Host, request: Request, table: str) -> None:
@@ -55,24 +49,15 @@ def check_table(host: Host, request: Request, table: str) -> None:
     caller = caller_of(request)
     if caller.topics is None:
         return
-    routes = host.log.routing_plan().routes_of(table)
-    check_topics(host, caller, tuple(topic for topic, _ in routes), table)
-    if not routes:
+    try:
+        UsedLog(host.log, caller).check_table(table)
+    except ForbiddenTopic as error:
+        raise not_their_topic(host, error) from None
+    if not host.log.routing_plan().routes_of(table):
         raise UnknownRoute(f"No topic has a route for table '{table}'.")
 
 
-def check_topics(host: Host, caller: Caller, topics: tuple[Topic, ...], reference: str) -> None:
-    """Refuse a caller who may not use all of these."""
-    if not all(caller.may_use(topic.name) for topic in topics):
-        raise _forbidden(host, caller, reference)
-
-
-def _forbidden(host: Host, caller: Caller, reference: str) -> RequestRefused:
+def not_their_topic(host: Host, error: ForbiddenTopic) -> RequestRefused:
+    """Counts it; to be raised."""
     host.tally.add(REFUSED, "topic")
-    return RequestRefused(
-        Refusal(
-            403,
-            "Forbidden",
-            f"The token '{caller.name}' is limited to other topics than '{reference}' leads to.",
-        )
-    )
+    return RequestRefused(Refusal(403, "Forbidden", str(error)))

@@ -4,27 +4,48 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any, Final
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import Receive
 
 from duolog.bridge.http.answers import JSON_TYPE
 from duolog.bridge.http.asking import shown_caller, topic_for
 from duolog.bridge.http.host import Host
-from duolog.bridge.http.looking import Found, Looks, Wanted
+from duolog.bridge.http.looking import Found, Looks, P, Wanted
 from duolog.bridge.http.models import ConsumeRequest
-from duolog.bridge.http.shown_arrow import MEDIA_TYPE, arrow_answer
+from duolog.bridge.http.sending import arrow_response, client_left, wants_arrow
+from duolog.bridge.http.shown_arrow import arrow_answer
 from duolog.bridge.http.shown_json import consume_answer
+from duolog.bridge.http.stored_pages import fetch_stored
 from duolog.bridge.metrics.names import CONSUMED, POLL_CONFLICTS, POLL_SECONDS, POLLS_WAITING
 from duolog.bridge.waiting import ALL_PARTITIONS
 from duolog.errors import PartitionHeld
+from duolog.log import EmbeddedLog
 from duolog.log.model import Topic, TopicPartition
 
-_PIECE_BYTES: Final = 256 << 10
+
+@dataclass(frozen=True, slots=True)
+class _View(Generic[P]):
+    """What a poll looks at, and how it is shown: each gives what is there, and the body."""
+
+    looks: Looks[P]
+    show: Callable[[Found[P]], Any]
+
+    def look(self) -> tuple[Found[P], Any]:
+        """May block."""
+        found = self.looks.look()
+        return found, self.show(found)
+
+    def glance(self) -> tuple[Found[P], Any] | None:
+        """When there is nothing; None when it takes a look to say so."""
+        found = self.looks.glance()
+        return None if found is None else (found, self.show(found))
 
 
 class Consuming:
@@ -47,20 +68,19 @@ class Consuming:
             ask.max_bytes,
             next(self._turns),
         )
-        looks = Looks(host.log, wanted)
-        as_arrow = _wants_arrow(request)
+        as_arrow = wants_arrow(request)
+        view = _view(host.log, wanted, as_arrow=as_arrow)
         seconds = host.topic_rules.wait_seconds(ask.timeout_seconds)
         try:
             with self._place(topic, wanted, shown_caller(request)):
-                found, body = await self._poll(looks, seconds, request.receive, as_arrow)
+                found, body = await self._poll(wanted, view, seconds, request.receive)
         except PartitionHeld:
             host.tally.add(POLL_CONFLICTS)
             raise
         if found.pages:
             host.tally.add(CONSUMED, topic.name, by=sum(page.count for page in found.pages))
         if as_arrow:
-            length = {"content-length": str(len(body))}
-            return StreamingResponse(_pieces(body), media_type=MEDIA_TYPE, headers=length)
+            return arrow_response(*body)
         return Response(body, media_type=JSON_TYPE)
 
     def _place(self, topic: Topic, wanted: Wanted, holder: str) -> AbstractContextManager[None]:
@@ -72,32 +92,29 @@ class Consuming:
         return self._host.places.hold(wanted.group, topic, partitions, holder)
 
     async def _poll(
-        self, looks: Looks, seconds: float, receive: Receive, as_arrow: bool
-    ) -> tuple[Found, Any]:
+        self, wanted: Wanted, view: _View[Any], seconds: float, receive: Receive
+    ) -> tuple[Found[Any], Any]:
         host, loop = self._host, asyncio.get_running_loop()
         began = loop.time()
-        partition = looks.wanted.partition
         place = TopicPartition(
-            looks.wanted.topic_id, ALL_PARTITIONS if partition is None else partition
+            wanted.topic_id, ALL_PARTITIONS if wanted.partition is None else wanted.partition
         )
-
-        def look() -> tuple[Found, Any]:
-            found = looks.look()
-            return found, (arrow_answer if as_arrow else consume_answer)(found)
-
         gone: asyncio.Task[None] | None = None
         with host.room.waiter((place,)) as waiter:
             try:
                 while True:
                     waiter.look_again()
-                    found, body = await host.readers.run(look)
+                    seen = view.glance()
+                    if seen is None:
+                        seen = await host.readers.run(view.look)
+                    found, body = seen
                     left = began + seconds - loop.time()
                     ended = _ended(found, left, gone, is_stopping=host.room.is_stopping)
                     if ended is not None:
                         host.tally.note(POLL_SECONDS, ended, seconds=loop.time() - began)
                         return found, body
                     if gone is None:
-                        gone = loop.create_task(_client_left(receive))
+                        gone = loop.create_task(client_left(receive))
                     host.tally.add(POLLS_WAITING)
                     try:
                         await waiter.wait(gone, left)
@@ -110,8 +127,14 @@ class Consuming:
                         await gone
 
 
+def _view(log: EmbeddedLog, wanted: Wanted, *, as_arrow: bool) -> _View[Any]:
+    if as_arrow:
+        return _View(Looks(log, wanted, partial(fetch_stored, log)), arrow_answer)
+    return _View(Looks(log, wanted, log.fetch), consume_answer)
+
+
 def _ended(
-    found: Found, seconds_left: float, gone: asyncio.Task[None] | None, *, is_stopping: bool
+    found: Found[Any], seconds_left: float, gone: asyncio.Task[None] | None, *, is_stopping: bool
 ) -> str | None:
     """Why a poll is through; None while it is not."""
     if found.pages:
@@ -121,19 +144,3 @@ def _ended(
     if is_stopping:
         return "stopped"
     return "timeout" if seconds_left <= 0 else None
-
-
-async def _client_left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-def _wants_arrow(request: Request) -> bool:
-    return any(MEDIA_TYPE in line.lower() for line in request.headers.getlist("accept"))
-
-
-async def _pieces(body: Any) -> AsyncIterator[memoryview]:
-    """In pieces, so that what a slow client has not taken does not pile up twice."""
-    view = memoryview(body)
-    for at in range(0, len(view), _PIECE_BYTES):
-        yield view[at : at + _PIECE_BYTES]

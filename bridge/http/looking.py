@@ -4,14 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final, Generic, Protocol, TypeVar
 
 from duolog.bridge.http.shares import shares
 from duolog.bridge.http.starts import Begin, start_in
 from duolog.errors import OffsetOutOfRange
 from duolog.log.access import LogAccess
 from duolog.log.catalogue import partition_of
-from duolog.log.fetched import Fetched
-from duolog.log.model import Earliest, PartitionOffsets, Topic
+from duolog.log.model import AtTimestamp, Earliest, PartitionOffsets, Topic
+
+_FEW_PARTITIONS: Final = 64  # so many can be glanced at while others wait
+
+
+class Page(Protocol):
+    """Records of one partition."""
+
+    @property
+    def partition(self) -> int: ...
+    @property
+    def next_offset(self) -> int: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+
+
+P = TypeVar("P", bound=Page)
+P_co = TypeVar("P_co", bound=Page, covariant=True)
+
+
+class Fetch(Protocol[P_co]):
+    """Reads records of one partition, in the form that the answer wants."""
+
+    def __call__(
+        self,
+        topic_id: int,
+        partition: int,
+        offset: int,
+        /,
+        *,
+        max_records: int,
+        max_bytes: int,
+    ) -> P_co: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +62,28 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Found(Generic[P]):
     """What a look gives: `pages` of records, and where each partition goes on."""
 
     topic: Topic
-    pages: tuple[Fetched, ...]
+    pages: tuple[P, ...]
     next_offsets: Mapping[int, int]
     has_more: bool
 
 
 @dataclass(slots=True)
-class Looks:
+class Looks(Generic[P]):
     """The looks of one poll. Where it begins is settled by the first one: later, the latest
     offset would be another.
     """
 
     log: LogAccess
     wanted: Wanted
+    fetch: Fetch[P]
     _begun: dict[int, int] = field(default_factory=dict)
     _has_looked: bool = False
 
-    def look(self) -> Found:
+    def look(self) -> Found[P]:
         """What is there now; no pages when there is nothing."""
         try:
             return self._look()
@@ -57,7 +92,22 @@ class Looks:
                 raise
             return self._look()  # retention came in between: the group now begins later
 
-    def _look(self) -> Found:
+    def glance(self) -> Found[P] | None:
+        """What a look gives when there is nothing; None when that takes a look. Never blocks."""
+        wanted = self.wanted
+        is_searched = isinstance(wanted.begin, AtTimestamp) and not self._has_looked
+        if is_searched or self.log.topic(wanted.topic_id).partitions > _FEW_PARTITIONS:
+            return None
+        try:
+            topic, heads, positions = self._stand()
+        except OffsetOutOfRange:
+            return None
+        if any(head.next_offset > positions[head.partition] for head in heads):
+            return None
+        return Found(topic, (), positions, False)
+
+    def _stand(self) -> tuple[Topic, tuple[PartitionOffsets, ...], dict[int, int]]:
+        """The topic, how far its partitions reach, and where the consumer is in them."""
         wanted = self.wanted
         topic = self.log.topic(wanted.topic_id)
         heads = self.log.offsets(topic.id)
@@ -65,14 +115,19 @@ class Looks:
             heads = (heads[partition_of(topic, wanted.partition).partition],)
         positions = {head.partition: self._position(topic, head, len(heads) == 1) for head in heads}
         self._has_looked = True
+        return topic, heads, positions
+
+    def _look(self) -> Found[P]:
+        wanted = self.wanted
+        topic, heads, positions = self._stand()
         available = {
             head.partition: head.next_offset - positions[head.partition]
             for head in _turned(heads, wanted.turn)
         }
-        pages: list[Fetched] = []
+        pages: list[P] = []
         bytes_left = wanted.max_bytes
         for partition, records in shares(available, wanted.limit).items():
-            page = self.log.fetch(
+            page = self.fetch(
                 topic.id,
                 partition,
                 positions[partition],
@@ -81,7 +136,7 @@ class Looks:
             )
             pages.append(page)
             positions[partition] = page.next_offset
-            bytes_left -= sum(int(batch.records.nbytes) for batch in page.batches)
+            bytes_left -= page.nbytes
             if bytes_left <= 0:
                 break
         has_more = any(head.next_offset > positions[head.partition] for head in heads)

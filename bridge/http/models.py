@@ -49,23 +49,26 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class OfTopic(Request):
+class MayNameTopic(Request):
     """`topic` also answers to `topic_id`."""
 
     topic: Reference | None = Field(None, description="Its name, alias or id. Or use topic_id.")
     topic_id: Reference | None = Field(None, description="Another spelling of topic.")
 
+    @property
+    def reference(self) -> str | int:
+        """What the topic is called, where one is named."""
+        found = self.topic_id if self.topic is None else self.topic
+        assert found is not None  # noqa: S101 - validators see to it
+        return found
+
+
+class OfTopic(MayNameTopic):
     @model_validator(mode="after")
     def _names_one_topic(self) -> Self:
         if (self.topic is None) == (self.topic_id is None):
             raise ValueError("name the topic, by topic or by topic_id")
         return self
-
-    @property
-    def reference(self) -> str | int:
-        found = self.topic_id if self.topic is None else self.topic
-        assert found is not None  # noqa: S101 - checked above
-        return found
 
 
 class ConsumeRequest(OfTopic):
@@ -176,11 +179,9 @@ class NewMessage(Request):
     ts: Offset | None = None
 
 
-class PublishRequest(Request):
+class PublishRequest(MayNameTopic):
     """Messages for a topic, or rows of a table for every topic that has a route for them."""
 
-    topic: Reference | None = None
-    topic_id: Reference | None = None
     messages: list[NewMessage] | None = Field(None, max_length=MOST_MESSAGES, fail_fast=True)
     table: Name | None = None
     op: str | None = Field(None, description="insert, update, delete or read.")
@@ -210,12 +211,6 @@ class PublishRequest(Request):
             raise ValueError("writer and sequence belong together")
         return self
 
-    @property
-    def reference(self) -> str | int:
-        found = self.topic_id if self.topic is None else self.topic
-        assert found is not None  # noqa: S101 - checked above
-        return found
-
 
 class PlacedMessage(Answer):
     topic: str
@@ -229,6 +224,26 @@ class PublishAnswer(Answer):
     offsets: list[PlacedMessage]
 
 
+class SqlRequest(Request):
+    sql: str = Field(min_length=1, description="Statements, with semicolons between.")
+
+
+class SqlAnswer(Answer):
+    """What one statement answers."""
+
+    columns: list[str]
+    types: list[str] = Field(description="Of the columns, as Arrow names them.")
+    rows: list[list[Any]] = Field(
+        description="Times are ISO 8601, decimals text, bytes text or {base64: …}."
+    )
+
+
+class SqlAnswers(Answer):
+    """What each of several statements answers."""
+
+    results: list[SqlAnswer]
+
+
 class ErrorAnswer(BaseModel):
     """Why not. OffsetOutOfRange also has earliest and latest, PartitionHeld the holder."""
 
@@ -238,6 +253,15 @@ class ErrorAnswer(BaseModel):
     code: str
 
 
+class WorkerHealth(Answer):
+    state: str = Field(description="starting, running, waiting, stopping, stopped or given up.")
+    starts: int = Field(description="How often it was started since the host was.")
+    code: str | None = Field(None, description="The error that ended it, if it does not run.")
+
+
 class Health(Answer):
     status: str
     writes: str | None = Field(None, description="Whether writes are taken, and why not.")
+    workers: dict[str, WorkerHealth] | None = Field(
+        None, description="The host's worker processes, if it has some."
+    )

@@ -1,6 +1,7 @@
 """Records as an Arrow stream: the log's own columns, with a few words in place of its numbers.
 
-What holds for the whole answer is in the schema's metadata: topic, next_offsets, has_more.
+What holds for the whole answer is in the schema's metadata: topic, key_format, value_format,
+next_offsets, has_more. Whole batches go out as they are stored.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from duolog.bridge.http.arrow_messages import Splice
 from duolog.bridge.http.looking import Found
+from duolog.bridge.http.stored_pages import StoredBatch, StoredPage
 from duolog.log.batch import RECORD_SCHEMA
-from duolog.log.fetched import FetchedBatch
+from duolog.log.fetched import Fetched, FetchedBatch
 from duolog.log.model import Op, PayloadMode
 
 MEDIA_TYPE: Final = "application/vnd.apache.arrow.stream"
@@ -34,24 +37,63 @@ SCHEMA: Final = pa.schema(
     ]
 )
 
+_STORED_AS: Final = {"payload": "value", "source_table": "table", "payload_mode": "payload"}
+_END: Final = b"\xff\xff\xff\xff\0\0\0\0"
 
-def arrow_answer(found: Found) -> Any:
-    """The whole stream as one buffer."""
+
+def arrow_answer(found: Found[StoredPage] | Found[Fetched]) -> list[Any]:
+    """The whole stream, as buffers that follow one another."""
     schema = SCHEMA.with_metadata(
         {
             "topic": found.topic.name,
+            "key_format": found.topic.settings.key_format.value,
+            "value_format": found.topic.settings.value_format.value,
             "next_offsets": json.dumps(
                 {str(each): at for each, at in sorted(found.next_offsets.items())}
             ),
             "has_more": json.dumps(found.has_more),
         }
     )
+    pieces = [schema.serialize(), *_dictionaries()]
+    for page in found.pages:
+        for batch in page.batches:
+            if isinstance(batch, StoredBatch):
+                pieces += _spliced(page.partition, batch)
+            else:
+                pieces.append(_shown(page.partition, batch).serialize())
+    return [*pieces, _END]
+
+
+def _spliced(partition: int, batch: StoredBatch) -> list[Any]:
+    places = _places(partition, batch.base_offset, batch.message.count)
+    return _splice().pieces(batch.message, places)
+
+
+def _places(partition: int, base_offset: int, count: int) -> tuple[Any, Any]:
+    offsets = np.arange(base_offset, base_offset + count, dtype=np.int64)
+    return np.full(count, partition, np.int32), offsets
+
+
+@functools.cache
+def _splice() -> Splice:
+    order = [RECORD_SCHEMA.get_field_index(_STORED_AS.get(name, name)) for name in SCHEMA.names[2:]]
+    return Splice(SCHEMA, order, _sample())
+
+
+@functools.cache
+def _dictionaries() -> list[Any]:
+    """The messages that say which words the numbers of `op` and `payload_mode` stand for."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as stream:
-        for page in found.pages:
-            for batch in page.batches:
-                stream.write_batch(_shown(page.partition, batch, schema))
-    return sink.getvalue()
+    with pa.ipc.new_stream(sink, SCHEMA) as stream:
+        stream.write_batch(_sample())
+    messages = pa.ipc.MessageReader.open_stream(sink.getvalue())
+    return [message.serialize() for message in messages if message.type == "dictionary"]
+
+
+def _sample() -> Any:
+    columns = [pa.nulls(1, field.type) if field.nullable else pa.array(np.zeros(1, np.int64))
+               .cast(field.type) for field in RECORD_SCHEMA]  # fmt: skip
+    return _shown(0, FetchedBatch(0, pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)))
 
 
 @functools.cache
@@ -65,14 +107,12 @@ def _words() -> tuple[Any, Any]:
     )
 
 
-def _shown(partition: int, batch: FetchedBatch, schema: Any) -> Any:
-    count = batch.records.num_rows
+def _shown(partition: int, batch: FetchedBatch) -> Any:
     ts, key, value, headers, op, table, payload = batch.records.columns
     ops, payloads = _words()
     return pa.RecordBatch.from_arrays(
         [
-            pa.array(np.full(count, partition, np.int32)),
-            pa.array(np.arange(batch.base_offset, batch.next_offset, dtype=np.int64)),
+            *map(pa.array, _places(partition, batch.base_offset, batch.records.num_rows)),
             ts.view(pa.timestamp("ms", "UTC")),
             key,
             value,
@@ -81,5 +121,5 @@ def _shown(partition: int, batch: FetchedBatch, schema: Any) -> Any:
             pa.DictionaryArray.from_arrays(payload, payloads),
             headers,
         ],
-        schema=schema,
+        schema=SCHEMA,
     )

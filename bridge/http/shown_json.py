@@ -19,7 +19,7 @@ _OPS = [json.dumps(op.word) for op in Op]
 _PAYLOADS = [json.dumps(payload.word) for payload in PayloadMode]
 
 
-def consume_answer(found: Found) -> bytes:
+def consume_answer(found: Found[Fetched]) -> bytes:
     """The whole answer."""
     messages = ",".join(message for page in found.pages for message in _messages(page))
     single = next_offset(found)
@@ -34,7 +34,7 @@ def consume_answer(found: Found) -> bytes:
     return f'{{"messages":[{messages}],{rest[1:]}'.encode()
 
 
-def next_offset(found: Found) -> int | None:
+def next_offset(found: Found[Fetched]) -> int | None:
     """Where to go on, when that is one number: one partition was read, and gave something."""
     if len(found.next_offsets) != 1 or not found.pages:
         return None

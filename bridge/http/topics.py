@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,6 +14,8 @@ from duolog.bridge.http.host import Host
 from duolog.bridge.http.messages import op_of, record_of
 from duolog.bridge.http.models import AckRequest, OffsetsRequest, PublishRequest
 from duolog.log.model import Placed
+
+_MOST_ON_THE_LOOP: Final = 200  # messages; more hold up the others longer than a thread would
 
 
 class Topics:
@@ -39,13 +42,16 @@ class Topics:
         log = self._host.log
         topic = topic_for(self._host, request, ask.reference)
         messages = ask.messages or []
-        return await self._host.writers.run(
-            lambda: log.publish(
-                topic.id,
-                [record_of(message) for message in messages],
-                writer=ask.writer,
-                sequence=ask.sequence,
+        writer, sequence = ask.writer, ask.sequence
+        if len(messages) > _MOST_ON_THE_LOOP:
+            return await self._host.writers.run(
+                lambda: log.publish(
+                    topic.id, list(map(record_of, messages)), writer=writer, sequence=sequence
+                )
             )
+        records = list(map(record_of, messages))
+        return await self._host.landing.result(
+            lambda then: log.publish_then(topic.id, records, then, writer=writer, sequence=sequence)
         )
 
     async def _rows(self, request: Request, ask: PublishRequest) -> Sequence[Placed]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Final
 
@@ -15,6 +16,7 @@ from duolog.bridge.http.host import Host
 from duolog.bridge.metrics.exposition import MEDIA_TYPE, exposition
 from duolog.bridge.metrics.looked_up import LookedUp
 from duolog.bridge.metrics.names import INFO, START_TIME
+from duolog.errors import DuologError
 
 _ANSWERS_WITHIN_SECONDS: Final = 2.0
 
@@ -38,7 +40,9 @@ class Watching:
         why = await self._unready()
         if why is not None:
             return Refusal(503, "NotReady", why, retry_after_seconds=1).response()
-        return json_response({"status": "ready", "writes": _writes(host)})
+        shown = {"status": "ready", "writes": _writes(host)}
+        workers = host.workers_shown()
+        return json_response({**shown, "workers": workers} if workers else shown)
 
     async def metrics(self) -> Response:
         """All metrics, as Prometheus reads them."""
@@ -51,21 +55,26 @@ class Watching:
             return "The host is stopping."
         if host.log.closed:
             return "The log is closed."
-        checks: tuple[tuple[str, Callable[[], object]], ...] = (
-            ("read", host.log.topics),
-            ("write", _nothing),
+        checks: tuple[tuple[str, Callable[[], Awaitable[object]]], ...] = (
+            ("read", lambda: host.readers.run(host.log.topics)),
+            ("write", lambda: host.writers.run(_nothing)),
+            ("commit", lambda: _committer_answers(host)),
         )
-        for name, call in checks:
-            workers = host.readers if name == "read" else host.writers
+        for name, answer in checks:
             try:
                 async with asyncio.timeout(_ANSWERS_WITHIN_SECONDS):
-                    await workers.run(call)
+                    await answer()
             except TimeoutError:
                 return (
                     f"The threads that {name} have not answered for {_ANSWERS_WITHIN_SECONDS:g} "
                     "s: the disk may be stuck."
                 )
         return None
+
+
+async def _committer_answers(host: Host) -> None:
+    with suppress(DuologError):  # refusing is an answer
+        await host.landing.result(host.log.committer_answers)
 
 
 def _writes(host: Host) -> str:

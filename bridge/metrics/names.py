@@ -51,6 +51,18 @@ REFUSED = Metric(
     "Requests refused for who sent them: no token, an unknown one, a role too low, another topic.",
     ("reason",),
 )
+CONNECTIONS = Metric("connections", Kind.GAUGE, "Connections that are open now.")
+CONNECTIONS_REFUSED = Metric(
+    "connections_refused_total",
+    Kind.COUNTER,
+    "Connections turned away, because the host had as many as it takes.",
+)
+CONNECTIONS_LATE = Metric(
+    "connections_late_total",
+    Kind.COUNTER,
+    "Connections closed because the client did not send the rest in time: headers, or body.",
+    ("missing",),
+)
 POLLS_WAITING = Metric("polls_waiting", Kind.GAUGE, "Long polls that wait for a record now.")
 POLL_SECONDS = Metric(
     "poll_seconds",
@@ -98,6 +110,15 @@ GROUP_STALLED = Metric(
     _GROUP,
 )
 
+SQL_QUERIES = Metric(
+    "sql_queries_total",
+    Kind.COUNTER,
+    "SELECTs over HTTP, by how they ended: done, given up (the client left, or the host stops), or "
+    "the code of the error.",
+    ("ended",),
+)
+SQL_PROCESSES = Metric("sql_processes", Kind.GAUGE, "Processes that run SELECTs, or wait for one.")
+
 APPENDED = Metric("appended_records_total", Kind.COUNTER, "Records written to the log.")
 DUPLICATES = Metric(
     "duplicates_dropped_total", Kind.COUNTER, "Records not written again, since they were there."
@@ -125,6 +146,17 @@ RETENTION_LAST = Metric(
 )
 STAGED_SWEPT = Metric(
     "staged_folders_swept_total", Kind.COUNTER, "Folders of staged parts that nobody needed."
+)
+
+WORKER_UP = Metric("worker_up", Kind.GAUGE, "1 while the worker process is at work.", ("worker",))
+WORKER_STARTS = Metric(
+    "worker_starts_total", Kind.COUNTER, "Times that the worker process was started.", ("worker",)
+)
+WORKER_ENDS = Metric(
+    "worker_ends_total",
+    Kind.COUNTER,
+    "Times that it ended, by how: asked, failed (it is started again), refused (it is not).",
+    ("worker", "how"),
 )
 
 TOKENS = Metric("tokens", Kind.GAUGE, "Tokens that are accepted.")

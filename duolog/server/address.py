@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
+from functools import lru_cache
 
 from duolog.errors import InvalidSetting
 
@@ -47,6 +48,7 @@ class Address:
         return f"{'https' if tls else 'http'}://{shown}:{self.port}"
 
 
+@lru_cache(maxsize=256)  # asked for each request
 def is_loopback(host: str) -> bool:
     """Whether what goes there stays on this machine."""
     if host == "localhost":

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import resource
 import signal
-from collections.abc import Callable, Iterator
+import socket
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +27,17 @@ def check_installed(libraries: tuple[str, ...], what: str, extra: str) -> None:
 
 @contextmanager
 def stoppable_server(
-    application: Any, *, when_stopping: Callable[[], object] = lambda: None, **options: Any
+    application: Any,
+    *,
+    when_stopping: Callable[[], object] = lambda: None,
+    before_stopping: Callable[[], Awaitable[object]] | None = None,
+    **options: Any,
 ) -> Iterator[uvicorn.Server]:
     """A server that SIGINT and SIGTERM end.
 
     From here on, not only while it runs; and uvicorn's own way, to raise the signal again when it
     has stopped, would end the program before the log is closed. `when_stopping` is called from
-    the signal's handler.
+    the signal's handler; `before_stopping` is waited for while requests are still answered.
     """
     import uvicorn
 
@@ -44,6 +49,11 @@ def stoppable_server(
         def handle_exit(self, sig: int, frame: Any) -> None:
             super().handle_exit(sig, frame)
             when_stopping()
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            if before_stopping is not None:
+                await before_stopping()
+            await super().shutdown(sockets)
 
     settings: dict[str, Any] = {
         "log_level": "warning",
@@ -65,8 +75,9 @@ def stoppable_server(
             signal.signal(number, handler)
 
 
-def allow_many_connections() -> None:
-    """Take as many open files as the system gives: each waiting client is one."""
+def allow_many_connections() -> int:
+    """Take as many open files as the system gives, since each waiting client is one; how many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard

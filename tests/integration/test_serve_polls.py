@@ -69,18 +69,18 @@ def test_a_poll_is_answered_by_the_append(
 def test_an_append_right_after_the_look_is_not_missed(
     host: ServedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look, looks = Looks.look, [0]
+    glance, glances = Looks.glance, [0]
 
-    def look_and_append(self: Looks) -> Any:
-        found = look(self)
-        looks[0] += 1
-        if looks[0] == 1:
+    def glance_and_append(self: Looks[Any]) -> Any:
+        found = glance(self)
+        glances[0] += 1
+        if glances[0] == 1:
             host.log.publish("orders", [Record(b"just now")])
         return found
 
-    monkeypatch.setattr(Looks, "look", look_and_append)
+    monkeypatch.setattr(Looks, "glance", glance_and_append)
     assert len(host.consume(topic="orders", **LONG).json["messages"]) == 1
-    assert looks == [2]
+    assert glances == [2]
 
 
 def test_a_poll_of_all_partitions_sees_one_that_the_topic_got_meanwhile(

@@ -35,7 +35,7 @@ def to_sql(node: Node) -> str:
     """The filter as one would type it."""
     match node:
         case Constant(value):
-            return _constant(value)
+            return literal(value)
         case Column(side, path):
             first, *fields = path
             names = [_name(first, quoted=side == "row" and first.lower() in _QUOTED_NAMES)]
@@ -61,7 +61,7 @@ def to_sql(node: Node) -> str:
         case Case():
             return _case(node)
         case Cast(Constant(str() as text), to, False) if to.word in ("date", "timestamp"):
-            return f"{to.word.upper()} {_constant(text)}"
+            return f"{to.word.upper()} {literal(text)}"
         case Cast(operand, to, or_null):
             return f"{'TRY_CAST' if or_null else 'CAST'}({to_sql(operand)} AS {to})"
         case Call("extract", (Constant(unit), operand)):
@@ -78,7 +78,7 @@ def _predicate(node: In | Between | Like | Is, *, negated: bool) -> str:
         case Between(_, low, high):
             return f"{left} {no}BETWEEN {_operand(low)} AND {_operand(high)}"
         case Like(_, pattern, escape, ignore_case):
-            end = "" if escape is None else f" ESCAPE {_constant(escape)}"
+            end = "" if escape is None else f" ESCAPE {literal(escape)}"
             return f"{left} {no}{'ILIKE' if ignore_case else 'LIKE'} {_operand(pattern)}{end}"
         case Is(_, test):
             return f"{left} IS {no}{test}"
@@ -97,7 +97,8 @@ def _operand(node: Node) -> str:
     return to_sql(node) if alone else f"({to_sql(node)})"
 
 
-def _constant(value: Scalar) -> str:
+def literal(value: Scalar) -> str:
+    """A value as SQL has it."""
     match value:
         case None:
             return "NULL"

@@ -1,0 +1,75 @@
+"""Publishing over HTTP: durable when answered, whichever way the request takes in the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duolog.bridge.http import watching
+from tests.integration.serve_host import ServedLog, served
+
+PUBLISH = "/v1/api/topics/publish"
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[ServedLog]:
+    with served(tmp_path / "log") as running:
+        running.log.create_topic("orders")
+        yield running
+
+
+def offsets_of(answer: Any) -> list[int]:
+    return [each["offset"] for each in answer["offsets"]]
+
+
+@pytest.mark.parametrize("count", [1, 200, 201, 1000])
+def test_messages_of_one_request_lie_in_their_order(host: ServedLog, count: int) -> None:
+    reply = host.publish("orders", *(f"v{nth}" for nth in range(count)))
+    assert reply.status == 200
+    assert offsets_of(reply.json) == list(range(count))
+    fetched = host.log.fetch("orders", 0, 0)
+    assert [record.value for record in fetched] == [b"v%d" % nth for nth in range(count)]
+
+
+@pytest.mark.parametrize("count", [1, 201])
+def test_a_retry_is_answered_as_the_first_time(host: ServedLog, count: int) -> None:
+    messages = [{"value": f"v{nth}"} for nth in range(count)]
+    once = {"topic": "orders", "messages": messages, "writer": "w", "sequence": 0}
+    first, again = host.ask(PUBLISH, once), host.ask(PUBLISH, once)
+    assert first.json == again.json
+    other = host.ask(PUBLISH, {**once, "messages": [{"value": "x"}] * count})
+    assert (other.status, other.code) == (409, "SequenceContentMismatch")
+    assert host.log.offsets("orders")[0].next_offset == count
+
+
+@pytest.mark.parametrize("count", [1, 201])
+def test_one_message_that_is_too_large_keeps_all_out(host: ServedLog, count: int) -> None:
+    reply = host.publish("orders", *["v"] * (count - 1), "x" * (2 << 20))
+    assert (reply.status, reply.code) == (413, "RecordTooLarge")
+    assert host.log.offsets("orders")[0].next_offset == 0
+
+
+def test_publishers_at_once_get_offsets_without_gaps(host: ServedLog) -> None:
+    with ThreadPoolExecutor(8) as publishers:
+        replies = publishers.map(lambda nth: host.publish("orders", f"v{nth}"), range(80))
+        offsets = [offsets_of(reply.json)[0] for reply in replies]
+    assert sorted(offsets) == list(range(80))
+    values = [record.value for record in host.log.fetch("orders", 0, 0)]
+    assert [values[offset] for offset in offsets] == [b"v%d" % nth for nth in range(80)]
+
+
+def test_readiness_tells_of_a_committer_that_hangs(
+    host: ServedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert host.ask("/readyz").status == 200
+    monkeypatch.setattr(watching, "_ANSWERS_WITHIN_SECONDS", 0.1)
+    monkeypatch.setattr(host.log, "committer_answers", lambda _: None)
+    reply = host.ask("/readyz")
+    assert (reply.status, reply.code) == (503, "NotReady")
+    assert "threads that commit" in reply.json["error"]
+    monkeypatch.undo()
+    assert host.ask("/readyz").status == 200

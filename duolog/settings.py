@@ -13,8 +13,19 @@
     listen = "127.0.0.1:7070"       --listen
     tokens = "tokens"               --tokens
 
+    [kafka]                         DUOLOG_KAFKA (JSON)
+    "bootstrap.servers" = "h:9092"  --bootstrap-servers
+    "sasl.username" = "…"           -X sasl.username=…: Kafka's names
+
+    [mirror]                        DUOLOG_MIRROR (JSON)
+    when_refused = "dlq"            or "halt": records that Kafka does not take
+    groups_exclude = "test-.*"      --groups-exclude
+
     [topics]                        DUOLOG_TOPICS (JSON)
     max_consume_timeout = 300
+
+    [sql]                           DUOLOG_SQL (JSON)
+    timeout_seconds = 30            what a SELECT over HTTP may use
 
 Sizes are numbers of bytes or words like "64 MiB".
 """
@@ -26,7 +37,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ByteSize, ConfigDict, FiniteFloat, SecretStr, ValidationError
 from pydantic_settings import (
@@ -34,6 +45,7 @@ from pydantic_settings import (
     InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
 )
 
 from duolog.errors import InvalidSetting
@@ -45,6 +57,7 @@ if TYPE_CHECKING:
 FILE_NAME = "duolog.toml"
 _PREFIX = "DUOLOG_"
 _DEFAULTS = LogOptions()
+_SECRET = frozenset({"token", "avro", "kafka"})  # what they hold is never repeated
 
 
 class ServeSettings(BaseModel):
@@ -60,6 +73,9 @@ class ServeSettings(BaseModel):
     advertise: str | None = None
     retention_every_seconds: FiniteFloat = 60.0
     max_body_bytes: ByteSize = ByteSize(8 << 20)
+    max_connections: int = 10_000
+    headers_within_seconds: FiniteFloat = 10.0
+    body_silence_seconds: FiniteFloat = 30.0
 
     def tls(self) -> TlsFiles | None:
         from duolog.bridge.serve.options import TlsFiles
@@ -81,6 +97,29 @@ class TopicsSettings(BaseModel):
     allow_user_role_consume: bool = False
 
 
+class SqlSettings(BaseModel):
+    """What the queries may use that a host is sent."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_processes: int = 2
+    timeout_seconds: FiniteFloat = 30.0
+    memory_bytes: ByteSize = ByteSize(1 << 30)
+    max_rows: int = 100_000
+    max_answer_bytes: ByteSize = ByteSize(32 << 20)
+    idle_seconds: FiniteFloat = 60.0
+
+
+class MirrorSettings(BaseModel):
+    """How a log is mirrored into Kafka."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    when_refused: Literal["dlq", "halt"] = "dlq"
+    groups: str = ".*"
+    groups_exclude: str = "console-consumer-.*,connect-.*,__.*"
+
+
 class Settings(BaseSettings):
     """What holds for one run of the program. Made by `load_settings`."""
 
@@ -99,8 +138,11 @@ class Settings(BaseSettings):
     min_free_bytes: ByteSize = ByteSize(_DEFAULTS.min_free_bytes)
     lock_wait_seconds: FiniteFloat = _DEFAULTS.lock_wait_seconds
     avro: dict[str, SecretStr] = {}  # some of them are passwords
+    kafka: dict[str, SecretStr] = {}  # here too
+    mirror: MirrorSettings = MirrorSettings()
     serve: ServeSettings = ServeSettings()
     topics: TopicsSettings = TopicsSettings()
+    sql: SqlSettings = SqlSettings()
 
     @classmethod
     def settings_customise_sources(
@@ -122,6 +164,10 @@ class Settings(BaseSettings):
         """The options that Confluent's serializers know."""
         return {name: value.get_secret_value() for name, value in self.avro.items()}
 
+    def kafka_options(self) -> dict[str, str]:
+        """What Kafka's clients know, by its names; empty where there is no Kafka."""
+        return {name: value.get_secret_value() for name, value in self.kafka.items()}
+
     def log_options(self) -> LogOptions:
         """How to open a log. Raises InvalidSetting for numbers that no log runs with."""
         return LogOptions(
@@ -135,7 +181,9 @@ class Settings(BaseSettings):
     def host_options(self) -> HostOptions:
         """How to serve a log. Raises InvalidSetting for what no host runs with."""
         from duolog.bridge.http.rules import BodyLimits, TopicRules
+        from duolog.bridge.serve.connections import ConnectionRules
         from duolog.bridge.serve.options import HostOptions
+        from duolog.bridge.sql.rules import SqlRules
         from duolog.server.address import Address
 
         return HostOptions(
@@ -146,6 +194,12 @@ class Settings(BaseSettings):
             self.serve.retention_every_seconds,
             TopicRules(**self.topics.model_dump()),
             BodyLimits(int(self.serve.max_body_bytes)),
+            SqlRules(**self.sql.model_dump()),
+            ConnectionRules(
+                self.serve.max_connections,
+                self.serve.headers_within_seconds,
+                self.serve.body_silence_seconds,
+            ),
         )
 
 
@@ -159,6 +213,8 @@ def load_settings(flags: Mapping[str, Any] | None = None, *, file: Path | None =
         settings = kind(**given)
     except ValidationError as error:
         raise InvalidSetting(_told(error, given, kind.file)) from None
+    except SettingsError as error:  # says which field, and not what it holds
+        raise InvalidSetting(f"A {_PREFIX}* variable holds no JSON: {error}.") from None
     settings.log_options()
     return settings
 
@@ -188,7 +244,13 @@ def _read_file(path: Path) -> dict[str, Any]:
     except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
         raise InvalidSetting(f"{path} is not valid TOML: {error}.") from error
     _check_known(found, Settings, str(path))
-    for table, kind in (("serve", ServeSettings), ("topics", TopicsSettings)):
+    tables: dict[str, type[BaseModel]] = {
+        "serve": ServeSettings,
+        "topics": TopicsSettings,
+        "sql": SqlSettings,
+        "mirror": MirrorSettings,
+    }
+    for table, kind in tables.items():
         if isinstance(found.get(table), dict):
             _check_known(found[table], kind, f"[{table}] in {path}")
     return found
@@ -217,7 +279,8 @@ def _told(error: ValidationError, flags: Mapping[str, Any], file: Path) -> str:
     else:
         source = f"'{full}' in {file}"
     reason = str(first["msg"])
-    return f"{source} cannot be {first['input']!r}: {reason[0].lower()}{reason[1:].rstrip('.')}."
+    what = "what it is" if name in _SECRET else repr(first["input"])
+    return f"{source} cannot be {what}: {reason[0].lower()}{reason[1:].rstrip('.')}."
 
 
 def _is_in(flags: Any, *names: str) -> bool:

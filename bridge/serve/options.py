@@ -9,6 +9,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from duolog.bridge.http.rules import BodyLimits, TopicRules
+from duolog.bridge.serve.connections import ConnectionRules
+from duolog.bridge.sql.rules import SqlRules
 from duolog.errors import InvalidSetting
 from duolog.server.address import Address
 
@@ -66,6 +68,8 @@ class HostOptions:
     retention_every_seconds: float = 60.0
     topic_rules: TopicRules = field(default_factory=TopicRules)
     body_limits: BodyLimits = field(default_factory=BodyLimits)
+    sql_rules: SqlRules = field(default_factory=SqlRules)
+    connection_rules: ConnectionRules = field(default_factory=ConnectionRules)
 
     def __post_init__(self) -> None:
         if not 0 < self.retention_every_seconds < float("inf"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from duolog.avro.embedded import registry_of
 from duolog.bridge.http.access import lacks, need_of_call
@@ -17,14 +19,18 @@ from duolog.bridge.http.host import Host
 from duolog.bridge.internal.router import internal_router
 from duolog.bridge.journal import Journal, JournalHandler
 from duolog.bridge.metrics.tally import Tally
+from duolog.bridge.serve.child import WorkerCommand
+from duolog.bridge.serve.connections import Connections
 from duolog.bridge.serve.duties import Duties
 from duolog.bridge.serve.options import HostOptions
+from duolog.bridge.serve.watched import watched_protocol
+from duolog.bridge.serve.worker import Worker
 from duolog.log import EmbeddedLog
 from duolog.server.listener import listen, taken
 from duolog.server.run import allow_many_connections, stoppable_server
 
 _KEEP_ALIVE_SECONDS = 75  # clients think between two polls
-_SWITCH_SECONDS = 0.0005  # of Python's lock: its own 5 ms are as long as a publish may take
+_SWITCH_SECONDS = 0.0001  # of Python's lock: a publish takes it five times, between reads of others
 _LOGGERS = ("uvicorn.error", "asyncio", "duolog.bridge")
 
 
@@ -43,15 +49,17 @@ def serve(
     journal: Journal,
     *,
     when_started: Callable[[Started], object],
+    workers: Sequence[WorkerCommand] = (),
 ) -> None:
     """Serve a log until SIGINT or SIGTERM. Whoever asks while it starts is answered once it has.
 
-    Ends in the opposite order: no new requests, polls answered, writes finished, log closed.
+    `workers` run beside it, for as long as it does. Ends in the opposite order: workers and polls,
+    no new requests, writes finished, log closed.
     """
     options.check()
     tally = Tally()
     doorkeeper = Doorkeeper(options.tokens, tally, journal)
-    allow_many_connections()
+    rules = options.connection_rules.within(allow_many_connections())
     sys.setswitchinterval(_SWITCH_SECONDS)
     with ExitStack() as ending, listen(options.listen) as listener:
         log = ending.enter_context(open_log())
@@ -65,7 +73,12 @@ def serve(
             options.topic_rules,
             options.body_limits,
             options.advertised_name(),
+            sql_rules=options.sql_rules,
         )
+        running = [
+            Worker(command.name, command.start, clock, tally, journal) for command in workers
+        ]
+        host.workers_shown = partial(_shown, running)
         secret = log.secret()
         doorkeeper.trust(secret)
         application = host_app(
@@ -79,7 +92,9 @@ def serve(
         server = ending.enter_context(
             stoppable_server(
                 application,
-                when_stopping=host.stop_waiting,
+                when_stopping=partial(_stop_waiting, host, running),
+                before_stopping=partial(asyncio.to_thread, _stop, running),
+                http=watched_protocol(Connections(rules, tally, journal)),
                 log_config=None,
                 lifespan="on",
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
@@ -98,10 +113,34 @@ def serve(
         started = Started(options.url(taken(listener, options.listen)), str(log.folder), log.log_id)
         log.announce(started.url)
         when_started(started)
-        journal.note("host.started", url=started.url, log=started.log, log_id=started.log_id)
+        journal.note(
+            "host.started",
+            url=started.url,
+            log=started.log,
+            log_id=started.log_id,
+            max_connections=rules.max_connections,  # fewer than set where few files may be open
+        )
+        for worker in running:
+            ending.enter_context(worker)
         server.run(sockets=[listener])
         journal.note("host.stopping")
     journal.note("host.stopped", log=started.log)
+
+
+def _stop_waiting(host: Host, workers: Sequence[Worker]) -> None:
+    host.stop_waiting()
+    for worker in workers:
+        worker.ask_to_stop()
+
+
+def _stop(workers: Sequence[Worker]) -> None:
+    """While the host still answers: they may have something to write down."""
+    for worker in workers:
+        worker.stop()
+
+
+def _shown(workers: Sequence[Worker]) -> dict[str, Any]:
+    return {worker.state.name: worker.state.shown() for worker in workers}
 
 
 def _admits(doorkeeper: Doorkeeper, token: str, call: str) -> bool:

@@ -11,7 +11,7 @@ import hashlib
 import zlib
 from functools import lru_cache
 
-from duolog.log.embedded import EmbeddedLog
+from duolog.log.access import LogAccess
 from duolog.log.model import Mode, Record, TopicSettings, Writer
 from duolog.log.part import Part, PartBuilder
 from tests.support.records import record_batch
@@ -29,7 +29,7 @@ _BATCH_BYTES = 16 << 10
 Rows = dict[tuple[str, int], list[bytes]]
 
 
-def make_topics(log: EmbeddedLog) -> None:
+def make_topics(log: LogAccess) -> None:
     for topic, partitions in TOPICS.items():
         log.create_topic(topic, TopicSettings(partitions=partitions), if_not_exists=True)
 
@@ -84,10 +84,10 @@ def row_value(writer: str, epoch: int, topic: str, partition: int, index: int) -
     return rows[index] if index < len(rows) else None
 
 
-def parts_of_epoch(log: EmbeddedLog, epoch: int, *, pieces: int = 2) -> list[Part]:
+def parts_of_epoch(log: LogAccess, epoch: int, *, pieces: int = 2) -> list[Part]:
     """The epoch as tasks would stage it: in several parts, of every third epoch as files."""
-    folder = log.staging_folder(STREAM, epoch) if epoch % 3 == 0 else None
-    builders = [PartBuilder(folder, target_bytes=_BATCH_BYTES) for _ in range(pieces)]
+    place = log.staging(STREAM, epoch) if epoch % 3 == 0 else None
+    builders = [PartBuilder(place, target_bytes=_BATCH_BYTES) for _ in range(pieces)]
     for (topic, partition), values in epoch_rows(epoch).items():
         each = -(-len(values) // pieces)
         for number, builder in enumerate(builders):

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from duolog.errors import WritesRefused
-from duolog.log import store
-from duolog.log.embedded import EmbeddedLog, open_log
+from duolog.log import record_files, store
+from duolog.log.access import LogAccess
+from duolog.log.embedded import open_log
 from duolog.log.options import FaultPoint, LogOptions, no_fault
 from tests.drills.checker import outcome
 from tests.drills.content import (
@@ -42,6 +43,7 @@ PUBLISHERS = ("ada", "bob", "cleo")
 ENDLESS = 1 << 40
 _MOST_TRIES = 500
 _SMALL_BUFFER_BYTES = 128 << 10
+_SMALL_SHARE_BYTES = 4 << 10
 
 T = TypeVar("T")
 Say = Callable[[Any], None]
@@ -50,7 +52,7 @@ Say = Callable[[Any], None]
 class Writing:
     """Writes into an opened log, and keeps the ledger of it."""
 
-    def __init__(self, log: EmbeddedLog, ledger: Ledger, say: Say, chance: random.Random) -> None:
+    def __init__(self, log: LogAccess, ledger: Ledger, say: Say, chance: random.Random) -> None:
         self._log = log
         self._ledger = ledger
         self._say = say
@@ -209,8 +211,15 @@ def write(
 
 
 def use_small_buffers() -> None:
-    """Let RocksDB write files and begin new write-ahead logs all the time."""
+    """Let RocksDB write files and begin new write-ahead logs all the time, and take files."""
     store._RECORDS_BUFFER_BYTES = _SMALL_BUFFER_BYTES
+    use_small_files()
+
+
+def use_small_files() -> None:
+    """Let large shares of epochs go into files, when they are a little larger than others."""
+    record_files.SHARE_BYTES = _SMALL_SHARE_BYTES  # type: ignore[misc]
+    record_files._FILE_BYTES = 4 * _SMALL_SHARE_BYTES
 
 
 def _dying(at: FaultPoint, nth: int) -> Callable[[FaultPoint], None]:

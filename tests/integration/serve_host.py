@@ -22,6 +22,9 @@ from duolog.bridge.http.host import Host
 from duolog.bridge.http.rules import BodyLimits, TopicRules
 from duolog.bridge.journal import Journal, Level
 from duolog.bridge.metrics.tally import Tally
+from duolog.bridge.serve.connections import ConnectionRules, Connections
+from duolog.bridge.serve.watched import watched_protocol
+from duolog.bridge.sql.rules import SqlRules
 from duolog.clock import Clock, SystemClock
 from duolog.log import EmbeddedLog, LogOptions
 from duolog.server.address import Address
@@ -114,6 +117,9 @@ def served(
     clock: Clock | None = None,
     rules: TopicRules | None = None,
     limits: BodyLimits | None = None,
+    sql_rules: SqlRules | None = None,
+    connections: ConnectionRules | None = None,
+    protocol: Any = None,
     level: Level = Level.DEBUG,
 ) -> Iterator[ServedLog]:
     """Serve a log; stops in the order in which the real process does."""
@@ -132,10 +138,14 @@ def served(
             Doorkeeper(tokens, tally, journal),
             rules or TopicRules(),
             limits or BodyLimits(),
+            sql_rules=sql_rules or SqlRules(),
         )
         server = uvicorn.Server(
             uvicorn.Config(
                 host_app(host, registry=registry_of(log)),
+                http=watched_protocol(
+                    Connections(connections or ConnectionRules(), tally, journal), protocol
+                ),
                 log_config=None,
                 lifespan="on",
                 ws="none",

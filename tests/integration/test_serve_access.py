@@ -25,6 +25,7 @@ SERVED: dict[str, tuple[str, Any]] = {
     "ack": (f"{TOPICS}/ack", {"topic": "orders", "group_id": "g", "upto_offset": 0}),
     "offsets": (f"{TOPICS}/latest-offsets", {"topic": "orders"}),
     "publish": (f"{TOPICS}/publish", {"topic": "orders", "messages": [{"value": "v"}]}),
+    "sql": ("/v1/api/sql", {"sql": "CONSUME FROM orders"}),
     "subjects": ("/registry/subjects", None),
     "register": ("/registry/subjects/orders-value/versions", {"schema": '"string"'}),
     "nothing": ("/nothing", None),
@@ -37,10 +38,11 @@ LEAST = {
     "ack": Role.SERVICE,
     "offsets": Role.SERVICE,
     "publish": Role.SERVICE,
+    "sql": Role.SERVICE,
     "subjects": Role.SERVICE,
     "register": Role.SERVICE,
 }
-WITH_USERS = {"consume", "ack", "offsets"}
+WITH_USERS = {"consume", "ack", "offsets", "sql"}
 
 
 class Guarded:

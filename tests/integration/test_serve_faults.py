@@ -295,7 +295,7 @@ def test_writes_that_are_refused_say_when_to_try_again(
     def refuse(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(host.log, "publish", refuse)
+    monkeypatch.setattr(host.log, "publish_then", refuse)
     reply = host.publish("orders", "a")
     assert (reply.status, reply.code) == (503, type(error).__name__)
     assert reply.headers["retry-after"] == retry_after
@@ -307,7 +307,7 @@ def test_a_failure_that_nobody_foresaw_is_logged_and_not_told(
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("inner words")
 
-    monkeypatch.setattr(host.log, "publish", fail)
+    monkeypatch.setattr(host.log, "publish_then", fail)
     reply = host.ask(
         PUBLISH,
         {"topic": "orders", "messages": [{"value": "a"}]},
@@ -343,8 +343,9 @@ def test_readiness_tells_of_a_full_disk_and_of_threads_that_hang(
     assert reply.json["writes"].startswith("refused: 1 MiB")
     monkeypatch.undo()
     may_go = threading.Event()
-    hanging = [threading.Thread(target=host.consume, kwargs={"topic": "orders"}) for _ in range(8)]
-    monkeypatch.setattr(host.log, "offsets", lambda _: may_go.wait(DEADLINE_SECONDS))
+    everything = {"topic": "orders", "start": "Earliest"}
+    hanging = [threading.Thread(target=host.consume, kwargs=everything) for _ in range(8)]
+    monkeypatch.setattr(host.log, "fetch", lambda *_, **__: may_go.wait(DEADLINE_SECONDS))
     try:
         for thread in hanging:
             thread.start()

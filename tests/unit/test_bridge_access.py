@@ -33,6 +33,7 @@ OPEN = None
         ("/v1/api/topics/ack", "POST", Role.SERVICE, Role.USER, False),
         ("/v1/api/topics/latest-offsets", "POST", Role.SERVICE, Role.USER, False),
         ("/v1/api/topics/publish", "POST", Role.SERVICE, Role.SERVICE, False),
+        ("/v1/api/sql", "POST", Role.SERVICE, Role.USER, False),
         ("/registry", "GET", Role.SERVICE, Role.SERVICE, False),
         ("/registry/subjects", "GET", Role.SERVICE, Role.SERVICE, False),
         ("/registry/subjects/a/versions", "POST", Role.SERVICE, Role.SERVICE, True),

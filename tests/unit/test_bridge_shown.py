@@ -59,8 +59,13 @@ def page(records: list[Record], base_offset: int = 7, partition: int = 1) -> Fet
     return Fetched("orders", partition, after, 0, after, (FetchedBatch(base_offset, batch),))
 
 
-def found(*pages: Fetched, has_more: bool = False) -> Found:
+def found(*pages: Fetched, has_more: bool = False) -> Found[Fetched]:
     return Found(ORDERS, pages, {each.partition: each.next_offset for each in pages}, has_more)
+
+
+def arrow_table(answer: Found[Fetched]) -> pa.Table:
+    """What a client reads of the Arrow answer."""
+    return pa.ipc.open_stream(b"".join(arrow_answer(answer))).read_all()
 
 
 def binary(shown: dict[str, Any], name: str) -> bytes | None:
@@ -92,10 +97,12 @@ def test_json_says_all_of_a_record_and_is_as_described(records: list[Record]) ->
 @settings(deadline=None)
 @given(RECORDS)
 def test_arrow_says_all_of_a_record(records: list[Record]) -> None:
-    table = pa.ipc.open_stream(arrow_answer(found(page(records), has_more=True))).read_all()
+    table = arrow_table(found(page(records), has_more=True))
     assert table.schema.equals(SCHEMA)
     assert table.schema.metadata == {
         b"topic": b"orders",
+        b"key_format": b"json",
+        b"value_format": b"json",
         b"next_offsets": json.dumps({"1": 7 + len(records)}).encode(),
         b"has_more": b"true",
     }
@@ -126,19 +133,19 @@ def test_several_pages_are_one_answer_that_says_where_each_goes_on() -> None:
     assert answer["next_offset"] is None
     assert answer["next_offsets"] == {"0": 2, "1": 5}
     assert answer["has_more"] is True
-    table = pa.ipc.open_stream(arrow_answer(found(*pages))).read_all()
+    table = arrow_table(found(*pages))
     assert table.column("partition_id").to_pylist() == [0, 0, 1]
 
 
 def test_an_empty_answer_has_no_next_offset_but_says_where_it_stands() -> None:
-    nothing = Found(ORDERS, (), {0: 5}, False)
+    nothing: Found[Fetched] = Found(ORDERS, (), {0: 5}, False)
     assert json.loads(consume_answer(nothing)) == {
         "messages": [],
         "next_offset": None,
         "next_offsets": {"0": 5},
         "has_more": False,
     }
-    assert pa.ipc.open_stream(arrow_answer(nothing)).read_all().num_rows == 0
+    assert arrow_table(nothing).num_rows == 0
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,13 @@ import pytest
 
 from tests.drills.courts import Court
 
-_SEED = os.environ.get("DUOLOG_DRILL_SEED") or str(random.SystemRandom().randrange(10**9))
-
-
-def pytest_report_header() -> str:
-    return f"drills: DUOLOG_DRILL_SEED={_SEED}"
-
 
 @pytest.fixture
 def chance(request: pytest.FixtureRequest) -> random.Random:
     """The same for each run of one test with one seed."""
-    print(f"DUOLOG_DRILL_SEED={_SEED}")
-    return random.Random(f"{_SEED} {request.node.name}")
+    seed = os.environ["DUOLOG_DRILL_SEED"]
+    print(f"DUOLOG_DRILL_SEED={seed}")
+    return random.Random(f"{seed} {request.node.name}")
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from duolog.log.options import LogOptions
 from duolog.log.part import Part
 from duolog.log.store import RECOVERY_BYTES
 from tests.drills.worker import say
+from tests.drills.writing import use_small_files
 from tests.support.records import part_of
 
 _STREAM = Writer(Mode.STREAM, "drill", "orders")
@@ -28,7 +29,10 @@ _MOST_TRIES = 50
 
 def fill(folder: str, *, seed: str, min_free_bytes: int, quota_bytes: int | None) -> None:
     """The role. Without a quota, the folder lies on a disk that is small by itself."""
-    filler = _Filler(Path(folder), random.Random(seed), min_free_bytes)
+    chance = random.Random(seed)
+    if chance.random() < 0.5:
+        use_small_files()
+    filler = _Filler(Path(folder), chance, min_free_bytes)
     release: Callable[[], None]
     if quota_bytes is None:
         ballast = Path(folder) / "ballast"

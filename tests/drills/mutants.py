@@ -41,7 +41,12 @@ def heads_first() -> None:
         def keep(batch: Any, incarnation: int | None = None) -> None:
             waiting.append(batch)
 
-        self.state.store = _Changed(real, write=keep, sync=lambda incarnation=None: None)
+        self.state.store = _Changed(
+            real,
+            write=keep,
+            sync=lambda incarnation=None: None,
+            take_files=lambda family, paths, incarnation: False,
+        )
         self._write_records()
         self.state.store = real
         self._write_heads()

@@ -31,6 +31,7 @@ _MOMENTS = (
     "append.records_written",
     "any",
     "append.verified",
+    "append.files_made",
 )
 
 
@@ -66,7 +67,7 @@ def _live(
         "folder": str(log),
         "ledger": str(ledger),
         "seed": str(chance.random()),
-        "small_buffers": chance.random() < 0.5,
+        "small_buffers": chance.random() < 0.5 or moment == "append.files_made",
         **plan,
     }
     heard: list[Any] = []

@@ -402,12 +402,14 @@ def test_small_batches_are_encoded_on_the_driver_after_a_first_one_in_tasks(
     from duolog.connector import frames
 
     ways: list[str] = []
-    for way in ("_on_driver", "_in_tasks"):
+    for way in ("rows_up_to", "_in_tasks"):
         original = getattr(frames, way)
 
-        def noted(*arguments: object, way: str = way, original: object = original) -> object:
+        def noted(
+            *arguments: object, way: str = way, original: object = original, **named: object
+        ) -> object:
             ways.append(way)
-            return original(*arguments)  # type: ignore[operator]
+            return original(*arguments, **named)  # type: ignore[operator]
 
         monkeypatch.setattr(frames, way, noted)
     for count in (2, 3, 2, 2):
@@ -419,7 +421,7 @@ def test_small_batches_are_encoded_on_the_driver_after_a_first_one_in_tasks(
     assert query.name == "small"
     finish(query)
     # The second is too large for the driver, which learns it from the first row too many.
-    assert ways == ["_in_tasks", "_on_driver", "_in_tasks", "_in_tasks", "_on_driver"]
+    assert ways == ["_in_tasks", "rows_up_to", "_in_tasks", "_in_tasks", "rows_up_to"]
     assert len(values_in(path, "orders")) == 9
 
 

@@ -6,7 +6,7 @@ import json
 import subprocess
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyarrow import parquet
@@ -17,6 +17,9 @@ from tests.support.bare_python import bare_python, spark_submit
 from tests.support.host_server import TOKEN, Host
 from tests.support.lake import lake_jars
 from tests.support.spark_doors import values_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -95,26 +98,27 @@ def test_a_job_with_kafkas_columns_and_one_that_reads_it_back(
     assert acked == len(expected)
 
 
-def test_a_delta_table_and_its_changes(zip_file: Path, python: Path, shop: Path) -> None:
+def test_a_delta_table_and_its_changes(
+    spark: SparkSession, zip_file: Path, python: Path, shop: Path
+) -> None:
     with duolog.open_log(shop / "shop.log") as log:
         log.create_topic("items")
         log.add_route("items", Route("shop.items", frozenset({Op.INSERT, Op.UPDATE, Op.DELETE})))
     jars = ("--jars", ",".join(map(str, lake_jars())), *_delta_settings())
-    job = shop / "change_items.py"
-    for sql in (
-        "CREATE TABLE delta.`items` (id INT, name STRING) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true); "
-        "INSERT INTO delta.`items` VALUES (1, 'tea'), (2, 'cups')",
-        "UPDATE delta.`items` SET name = 'pot' WHERE id = 2; "
-        "DELETE FROM delta.`items` WHERE id = 1",
+    table = f"delta.`{shop / 'items'}`"
+    for statements in (
+        (
+            f"CREATE TABLE {table} (id INT, name STRING) USING delta "
+            "TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+            f"INSERT INTO {table} VALUES (1, 'tea'), (2, 'cups')",
+        ),
+        (
+            f"UPDATE {table} SET name = 'pot' WHERE id = 2",
+            f"DELETE FROM {table} WHERE id = 1",
+        ),
     ):
-        sql = sql.replace("`items`", f"`{shop / 'items'}`")
-        job.write_text(
-            "from pyspark.sql import SparkSession\n"
-            "spark = SparkSession.builder.getOrCreate()\n"
-            f"for statement in {sql!r}.split(';'):\n    spark.sql(statement)\n"
-        )
-        ran(spark_submit(python, *jars, str(job), folder=shop))
+        for statement in statements:
+            spark.sql(statement)
         ran(submit(python, zip_file, shop, "delta_to_log.py", *jars))
     with duolog.open_log(shop / "shop.log") as log:
         ops = [record.op for record in log.fetch("items", 0, 0)]

@@ -186,6 +186,17 @@ def own_kafka(tmp_path: Path) -> Iterator[OwnKafka]:
         yield start
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):  # one of several processes that run the tests
+        session.config.workeroutput["kafka"] = session.config.stash.get(_STARTED, [])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    used = getattr(node, "workeroutput", {}).get("kafka", [])
+    node.config.stash.setdefault(_STARTED, []).extend(used)
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:

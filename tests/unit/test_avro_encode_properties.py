@@ -15,7 +15,8 @@ from duolog.avro.encode import node
 from duolog.avro.encode.encoder import encoder_of
 from duolog.avro.from_arrow import record_of
 from duolog.avro.schema import Array, Field, Map, Record, Schema
-from tests.unit.avro_rows import Fastavro, Varied, columns_from, rows_of, union_column
+from tests.unit.avro_fastavro import Fastavro
+from tests.unit.avro_rows import Varied, columns_from, rows_of, union_column
 
 ROWS = 60
 CASES: Counter[str] = Counter()

@@ -1,29 +1,22 @@
-"""The registry without HTTP: what is stored, ids, threads, failures, references."""
+"""The registry without HTTP: ids, threads, failures, references, names."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from duolog.avro.compatibility import Level
 from duolog.avro.registry import parsing
 from duolog.avro.registry.contexts import Qualified, begins_with, beside, is_valid_subject, within
 from duolog.avro.registry.documents import MemoryDocuments
-from duolog.avro.registry.model import Candidate, Config, Content, Mode
+from duolog.avro.registry.model import Candidate, Content, Mode
 from duolog.avro.registry.port import Registry, SchemaReference, SchemaText
-from duolog.avro.registry.rules import Metadata, Rule, RuleMode, RuleSet
+from duolog.avro.registry.rules import Metadata
 from duolog.avro.registry.service import Listed, RegistryService
 from duolog.errors import (
-    DamagedLog,
     DuologError,
     IncompatibleSchema,
     InvalidSchema,
@@ -32,22 +25,8 @@ from duolog.errors import (
     RegistryRefused,
     UnknownSchema,
     UnknownSubject,
-    UnsupportedFormat,
 )
-
-
-def record(*fields: str, name: str = "R") -> str:
-    members = []
-    for field in fields:
-        field_name, type_, *default = field.split(":")
-        members.append({"name": field_name, "type": type_} | ({"default": 0} if default else {}))
-    schema = {"type": "record", "name": name, "fields": members}
-    return json.dumps(schema, separators=(",", ":"))
-
-
-A = record("a:int")
-B = record("a:int", "b:string")
-C = record("a:int", "c:int:0")
+from tests.unit.registry_schemas import A, B, C, put, record
 
 
 @pytest.fixture
@@ -60,109 +39,10 @@ def service(documents: MemoryDocuments) -> RegistryService:
     return RegistryService(documents)
 
 
-def put(service: RegistryService, subject: str, text: str, **more: Any) -> int:
-    return service.registration.register(subject, Candidate(text, **more)).id
-
-
 def refused(action: Callable[[], object]) -> int:
     with pytest.raises(RegistryRefused) as caught:
         action()
     return caught.value.error_code
-
-
-# What is stored
-
-RULES = RuleSet(domain=(Rule(name="r", type="CEL", mode=RuleMode.WRITE, expr="true"),))
-STORED_BY_FORMAT_1 = {
-    b"context/.": b'{"format":1,"name":".","next_id":3,"listed":true}',
-    b"context/.ctx": b'{"format":1,"name":".ctx","next_id":2,"listed":true}',
-    b"schema/./1": (
-        b'{"format":1,"context":".","id":1,"type":"AVRO","text":"{\\"type\\":\\"record\\",'
-        b'\\"name\\":\\"R\\",\\"fields\\":[{\\"name\\":\\"a\\",\\"type\\":\\"int\\"}]}",'
-        b'"references":[],"metadata":null,"ruleSet":null}'
-    ),
-    b"schema/./2": (
-        b'{"format":1,"context":".","id":2,"type":"AVRO","text":"{\\"type\\":\\"array\\",'
-        b'\\"items\\":\\"R\\"}","references":[{"name":"R","subject":"s","version":1}],"metadata":'
-        b'{"tags":{"x":["PII"]},"properties":{"owner":"\xc3\xa4"},"sensitive":["owner"]},"ruleSet":'
-        b'{"domainRules":[{"name":"r","kind":"TRANSFORM","mode":"WRITE","type":"CEL","expr":"true",'
-        b'"disabled":false}]}}'
-    ),
-    b"schema/.ctx/1": (
-        b'{"format":1,"context":".ctx","id":1,"type":"AVRO","text":"\\"string\\"","references":[],'
-        b'"metadata":null,"ruleSet":null}'
-    ),
-    b"version/s/1": b'{"format":1,"subject":"s","version":1,"id":1,"deleted":false}',
-    b"version/a/b/1": b'{"format":1,"subject":"a/b","version":1,"id":2,"deleted":true}',
-    b"version/:.ctx:s/1": b'{"format":1,"subject":":.ctx:s","version":1,"id":1,"deleted":false}',
-    b"config/": b'{"format":1,"subject":"","config":{"compatibilityLevel":"FULL"}}',
-    b"config/s": (
-        b'{"format":1,"subject":"s","config":{"normalize":true,"defaultMetadata":'
-        b'{"properties":{"team":"x"}}}}'
-    ),
-    b"mode/s": b'{"format":1,"subject":"s","mode":"READONLY"}',
-}
-
-
-def test_documents_are_written_in_this_form(
-    service: RegistryService, documents: MemoryDocuments
-) -> None:
-    put(service, "s", A)
-    metadata = Metadata.of({"x": ["PII"]}, {"owner": "ä"}, ["owner"])
-    references = (SchemaReference("R", "s", 1),)
-    array = '{"type": "array", "items": "R"}'
-    put(service, "a/b", array, references=references, metadata=metadata, rules=RULES)
-    service.deletion.delete_version("a/b", 1)
-    put(service, ":.ctx:s", '"string"')
-    service.settings.update_config("", {"level": Level.FULL})
-    default = Metadata.of(properties={"team": "x"})
-    service.settings.update_config("s", {"normalize": True, "default_metadata": default})
-    service.settings.set_mode("s", Mode.READONLY)
-    assert documents.load() == STORED_BY_FORMAT_1
-
-
-def test_documents_of_format_1_are_read() -> None:
-    service = RegistryService(MemoryDocuments(STORED_BY_FORMAT_1))
-    assert service.subjects(":*:") == [":.ctx:s", "s"]
-    (deleted,) = service.versions("a/b", Listed.DELETED)
-    assert deleted.content == Content(
-        '{"type":"array","items":"R"}',
-        references=(SchemaReference("R", "s", 1),),
-        metadata=Metadata.of({"x": ["PII"]}, {"owner": "ä"}, ["owner"]),
-        rules=RULES,
-    )
-    assert service.settings.config() == Config(level=Level.FULL)
-    assert service.settings.config_in_scope("s").normalize is True
-    assert service.settings.mode("s") is Mode.READONLY
-    assert put(service, "next", B) == 3
-
-
-@pytest.mark.parametrize("key", STORED_BY_FORMAT_1)
-def test_documents_of_an_unknown_format_are_refused_by_name(key: bytes) -> None:
-    newer = STORED_BY_FORMAT_1[key].replace(b'"format":1', b'"format":2')
-    with pytest.raises(UnsupportedFormat, match=f"'{key.decode()}' has format 2"):
-        RegistryService(MemoryDocuments({**STORED_BY_FORMAT_1, key: newer}))
-
-
-def test_documents_of_an_unknown_kind_are_refused_by_name() -> None:
-    documents = MemoryDocuments({b"exporter/x": b'{"format":1}'})
-    with pytest.raises(UnsupportedFormat, match="'exporter/x' of an unknown kind"):
-        RegistryService(documents)
-
-
-@pytest.mark.parametrize("key", STORED_BY_FORMAT_1)
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"{}", b'{"format":1}', b'{"format":"1"}'])
-def test_damaged_documents_are_refused_by_name(key: bytes, damage: bytes) -> None:
-    documents = MemoryDocuments({**STORED_BY_FORMAT_1, key: damage})
-    with pytest.raises(DamagedLog, match=f"'{key.decode()}' is not as it was written"):
-        RegistryService(documents)
-
-
-def test_a_version_without_its_schema_is_damage() -> None:
-    documents = dict(STORED_BY_FORMAT_1)
-    del documents[b"schema/./1"]
-    with pytest.raises(DamagedLog, match="version/s/1"):
-        RegistryService(MemoryDocuments(documents))
 
 
 # Identity
@@ -516,124 +396,3 @@ def test_some_names_are_not_for_subjects() -> None:
     ]
     assert not any(map(is_valid_subject, refusable))
     assert is_valid_subject(":.__GLOBAL:", for_settings=True)
-
-
-# Whatever is done, in whatever order
-
-SUBJECTS = st.sampled_from(["s", "t", ":.ctx:s"])
-TEXTS = [A, B, C, '"string"', record("a:long"), record("r:R", name="S")]
-
-
-@contextmanager
-def answered(*error_codes: int) -> Iterator[None]:
-    """These answers of no are right."""
-    try:
-        yield
-    except RegistryRefused as refusal:
-        if refusal.error_code not in error_codes:
-            raise
-
-
-class Sequence(RuleBasedStateMachine):
-    """After each call the documents say what the service knows, and ids keep their schema."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.documents = MemoryDocuments()
-        self.service = RegistryService(self.documents)
-        self.texts: dict[tuple[str, int], str] = {}
-        self.largest: dict[str, int] = {}
-
-    @rule(
-        subject=SUBJECTS,
-        text=st.sampled_from(TEXTS),
-        refers=st.booleans(),
-        force=st.booleans(),
-        given=st.none() | st.tuples(st.integers(1, 4), st.integers(1, 4)),
-    )
-    def register(
-        self, subject: str, text: str, refers: bool, force: bool, given: tuple[int, int] | None
-    ) -> None:
-        references = (SchemaReference("R", "s", -1),) if refers else ()
-        schema_id, version = given or (None, 0)
-        candidate = Candidate(text, references=references, id=schema_id, version=version)
-        with answered(409, 42201, 42205):
-            found = self.service.registration.register(subject, candidate, force=force)
-            place = (found.context, found.id)
-            assert self.texts.setdefault(place, found.content.text) == found.content.text or given
-            self.texts[place] = found.content.text
-            if not refers:  # to the latest, which may be another one now
-                again = self.service.registration.lookup(subject, candidate)
-                assert again.content.text == found.content.text
-
-    @rule(subject=SUBJECTS, version=st.integers(-1, 4), permanent=st.booleans())
-    def delete_version(self, subject: str, version: int, permanent: bool) -> None:
-        with answered(40401, 40402, 40406, 40407, 42205, 42206):
-            self.service.deletion.delete_version(subject, version, permanent=permanent)
-
-    @rule(subject=SUBJECTS, permanent=st.booleans())
-    def delete_subject(self, subject: str, permanent: bool) -> None:
-        with answered(40401, 40404, 40405, 42205, 42206):
-            self.service.deletion.delete_subject(subject, permanent=permanent)
-
-    @rule(
-        subject=SUBJECTS | st.just(""),
-        mode=st.sampled_from([Mode.READWRITE, Mode.READWRITE, Mode.READONLY, Mode.IMPORT, None]),
-        force=st.booleans(),
-    )
-    def set_mode(self, subject: str, mode: Mode | None, force: bool) -> None:
-        with answered(42205, 42206):
-            self.service.settings.set_mode(subject, mode, force=force)
-
-    @rule(
-        subject=SUBJECTS | st.just(""),
-        changes=st.fixed_dictionaries(
-            {},
-            optional={
-                "level": st.sampled_from([*Level, None]),
-                "normalize": st.booleans() | st.none(),
-                "default_metadata": st.just(Metadata.of(properties={"k": "v"})) | st.none(),
-            },
-        ),
-    )
-    def update_config(self, subject: str, changes: dict[str, Any]) -> None:
-        with answered(42205):
-            self.service.settings.update_config(subject, changes)
-
-    @invariant()
-    def documents_say_the_same(self) -> None:
-        assert known(RegistryService(self.documents)) == known(self.service)
-
-    @invariant()
-    def ids_only_grow(self) -> None:
-        for context in self.service.contexts():
-            largest = self.service.largest_id(context)
-            assert largest >= self.largest.get(context, 0)
-            self.largest[context] = largest
-
-    @invariant()
-    def references_lead_somewhere(self) -> None:
-        for version in self.service.all_versions(":*:", deleted=True):
-            for reference in version.content.references:
-                target = beside(version.subject, reference.subject)
-                found = self.service.find_version(target, reference.version, deleted=True)
-                assert found.subject == target
-
-
-def known(service: RegistryService) -> Any:
-    """All that can be asked."""
-    versions = service.all_versions(":*:", deleted=True)
-    settings_of = ("s", "t", ":.ctx:s", "")
-    return (
-        versions,
-        [service.versions_of_id(v.id, v.subject, deleted=True) for v in versions],
-        [sorted(service.referrers(v, deleted=True)) for v in versions],
-        [service.ids_of_guid(v.content.guid) for v in versions],
-        [service.largest_id(context) for context in service.contexts()],
-        [service.settings.config_in_scope(subject) for subject in settings_of],
-        [service.settings.mode_in_scope(subject) for subject in settings_of],
-    )
-
-
-Sequence.TestCase.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
-TestSequences = Sequence.TestCase

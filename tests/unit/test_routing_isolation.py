@@ -2,32 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
+from tests.support.isolation import run_isolated
 
 PROGRAM = """
-import sys
-
-ALLOWED = {"duolog", "numpy", "pyarrow"} | set(sys.stdlib_module_names)
-
-
-class OnlyTheFew:
-    def find_spec(self, name, path=None, target=None):
-        top = name.partition(".")[0]
-        if top not in ALLOWED and not top.startswith(("__editable__", "_sysconfigdata")):
-            raise ModuleNotFoundError(f"{name} is not there in this environment", name=name)
-
-
-sys.meta_path.insert(0, OnlyTheFew())
-for name in ("rocksdict", "sqlglot", "pydantic", "typer", "rich"):
-    assert name not in sys.modules
-    try:
-        __import__(name)
-    except ModuleNotFoundError:
-        continue
-    raise AssertionError(f"{name} can be imported, so this shows nothing")
-
 import pickle
 import pyarrow as pa
 from duolog.log.model import Filter, Op, Route, Topic, TopicSettings, Envelope
@@ -50,15 +27,7 @@ print(part.records.column("key").to_pylist(), part.records.column("value")[0].as
 
 
 def test_routing_and_encoding_need_only_pyarrow_and_numpy() -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(PROGRAM)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stdout == (
+    assert run_isolated(PROGRAM) == (
         """[b'{"id":2}'] {"before":null,"after":{"id":2,"qty":2,"note":null},"""
         '"source":{"connector":"duolog","table":"orders"},"op":"c","ts_ms":1}\n'
     )

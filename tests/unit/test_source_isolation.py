@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +16,11 @@ from duolog.avro.registry.port import SchemaText
 from duolog.connector.data_source import DuologSource
 from duolog.connector.source.columns import Columns
 from duolog.log.model import Record
+from tests.support.isolation import run_isolated
 
 PROGRAM = """
-import sys
-
-ALLOWED = {"duolog", "numpy", "pyarrow", "pyspark", "py4j", "rocksdict"}
-ALLOWED |= set(sys.stdlib_module_names)
-
-
-class OnlyTheFew:
-    def find_spec(self, name, path=None, target=None):
-        top = name.partition(".")[0]
-        if top not in ALLOWED and not top.startswith(("__editable__", "_sysconfigdata")):
-            raise ModuleNotFoundError(f"{name} is not there in this environment", name=name)
-
-
-sys.meta_path.insert(0, OnlyTheFew())
-for name in ("sqlglot", "pydantic", "fastavro", "httpx", "fastapi", "pandas"):
-    assert name not in sys.modules
-    try:
-        __import__(name)
-    except ModuleNotFoundError:
-        continue
-    raise AssertionError(f"{name} can be imported, so this shows nothing")
-
 import pickle
+import sys
 
 with open(sys.argv[1], "rb") as plan:
     source, reader, tasks = pickle.load(plan)
@@ -87,13 +65,6 @@ def travelled(options: dict[str, str], folder: Path) -> list[Any]:
     serializer: Any = CloudPickleSerializer()
     plan, answer = folder / "plan", folder / "answer"
     plan.write_bytes(serializer.dumps((source, reader, reader.partitions())))
-    run = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(plan), str(answer)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
+    run_isolated(PROGRAM, plan, answer, also=("py4j", "pyspark", "rocksdict"))
     found: list[Any] = pickle.loads(answer.read_bytes())
     return found

@@ -97,9 +97,12 @@ def abort_clears_the_epoch() -> Iterator[None]:
         yield
 
 
-def _clear(planned: Any, epoch: int, _messages: Any) -> None:
-    log = Path(planned.options.path)
-    shutil.rmtree(staging.staging_folder(log, planned.stage.writer, epoch), ignore_errors=True)
+def _clear(planned: sink.Planned, epoch: int, _messages: Any) -> None:
+    path = planned.options.place.path
+    assert path is not None
+    shutil.rmtree(
+        staging.staging_folder(Path(path), planned.stage.writer, epoch), ignore_errors=True
+    )
 
 
 @_mutant

@@ -19,7 +19,8 @@ from tests.drills.connector.checker import batches_in, staged_files, violations
 from tests.drills.connector.driver import GO, HOLD, KILL, Driver, Ends, Report
 from tests.drills.connector.streams import Stream, add_files, streams_of
 
-_AHEAD = 5  # batches that each driver finds to do
+_AHEAD = 3  # batches that each driver finds to do
+_FAR_AHEAD = 5
 _SMALL_BATCH_ROWS = 180  # some batches are, some are not
 _MOST_REPORTS = 40
 _LONGEST_WAIT_SECONDS = 0.3
@@ -28,14 +29,19 @@ Moment = Callable[[Driver, Sequence[Stream], random.Random], Ends]
 
 
 def killed_again_and_again(
-    folder: Path, moments: Sequence[Moment], chance: random.Random, mutants: Sequence[str] = ()
+    folder: Path,
+    moments: Sequence[Moment],
+    chance: random.Random,
+    mutants: Sequence[str] = (),
+    *,
+    ahead: int,
 ) -> dict[str, list[str]]:
     """Kill at these moments, until something of the product is wrong; what it is, by stream."""
     names = ["source", "function", *(f"source+{mutant}" for mutant in mutants)]
     streams = streams_of(folder, *names, small_batch_rows=_SMALL_BATCH_ROWS)
     wrong: dict[str, list[str]] = {stream.name: [] for stream in streams}
     for number, moment in enumerate([*moments, _none]):
-        batches = _AHEAD + max(batches_in(stream) for stream in streams)
+        batches = ahead + max(batches_in(stream) for stream in streams)
         add_files(folder / "files", batches)
         with Driver(folder / f"driver{number}") as driver:
             ends = moment(driver, streams, chance)
@@ -92,7 +98,7 @@ def test_kills_lose_and_double_nothing_but_for_the_mutant(
     tmp_path: Path, chance: random.Random
 ) -> None:
     moments = (between_commits, anywhere)
-    wrong = killed_again_and_again(tmp_path, moments, chance, ["epochs_unchecked"])
+    wrong = killed_again_and_again(tmp_path, moments, chance, ["epochs_unchecked"], ahead=_AHEAD)
     assert wrong["source"] == []
     assert wrong["function"] == []
     assert wrong["source+epochs_unchecked"]
@@ -103,5 +109,5 @@ def test_kills_lose_and_double_nothing_but_for_the_mutant(
 def test_nothing_is_lost_or_doubled_by_many_kills(tmp_path: Path, chance: random.Random) -> None:
     moments = [anywhere] * 50 + [between_commits] * 10
     chance.shuffle(moments)
-    wrong = killed_again_and_again(tmp_path, moments, chance)
+    wrong = killed_again_and_again(tmp_path, moments, chance, ahead=_FAR_AHEAD)
     assert wrong == {"source": [], "function": []}

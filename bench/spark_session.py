@@ -40,7 +40,11 @@ def broker(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def spark_session(folder: Path, jars: Sequence[Path], *, cores: int = 2) -> Iterator[SparkSession]:
-    """A session with so many cores and 1 GB for the driver; its files go into the folder."""
+    """A session with so many cores and 1 GB for the driver; its files go into the folder.
+
+    Rows go to Python as docs/guide/spark.md advises for large batches of short rows. Spark would
+    else ask after each row how many bytes a batch has by now, for a quarter of the whole transfer.
+    """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
@@ -52,6 +56,7 @@ def spark_session(folder: Path, jars: Sequence[Path], *, cores: int = 2) -> Iter
         "spark.driver.memory": "1g",
         "spark.local.dir": str(folder / "local"),
         "spark.log.level": "ERROR",
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),  # exactly this is no limit
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",

@@ -68,7 +68,8 @@ class SparkSinkBenchmark:
             self.name,
             f"{self.rows:,} rows of Parquet files, two strings of together 100 B or 5 typed "
             f"columns, in batch writes; and triggers of a stream with {self.small_rows:,} rows "
-            "each. Two cores for Spark, its Python processes, the log and the broker.",
+            "each. Two cores for Spark, its Python processes, the log and the broker. Rows go to "
+            "Python in Arrow batches of 65,536 rows, however many bytes.",
             "Spark's Kafka sink (linger.ms 5, batch.size 262144, lz4; behind to_avro for the "
             "columns) into one real broker. Drained: rows handed to Python and dropped there, "
             "which is the most that a sink in Python could reach. Memory: a hundredth of the rows.",

@@ -10,8 +10,10 @@ source, and `write_batch` and `write_stream` here.
 | Who writes, and is it a repeat?        | `identity.py`                                        |
 | What are the doors?                    | `data_source.py`, `frames.py`                        |
 | What happens on the driver?            | `sink.py`                                            |
+| Which batches does it take itself?     | `small_batches.py`                                   |
 | Which columns do the rows have?        | `arrow_rows.py`, `row_columns.py`, `nullability.py`  |
 | What happens in tasks?                 | `stage.py`, `staged_part.py`                         |
+| What does a round into Python cost?    | `worker_rounds.py`                                   |
 | How do rows become records?            | `topic_rows.py`, `headers.py`, `table_rows.py`       |
 | In which order?                        | `sequence.py`, `versions.py`                         |
 | What if a row cannot be written?       | `bad_rows.py`, `dead_letters.py`, `row_text.py`      |

@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from duolog.connector.worker_rounds import let_go_of_sparks_archives
 from duolog.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class DuologSource(DataSource):
         from duolog.connector.source.planning import read_columns, value_columns
 
         self._values = value_columns(self.options)
+        let_go_of_sparks_archives()
         return read_columns(self.options, self._values)
 
     def reader(self, schema: StructType) -> BatchReader:
@@ -73,7 +75,9 @@ class DuologSource(DataSource):
             raise InvalidSetting(
                 "A log cannot be overwritten. Use mode('append'), or clear the topic first."
             )
-        return BatchWriter(*plan_batch(SinkOptions.of(self.options), arrow_schema(schema)))
+        writer = BatchWriter(*plan_batch(SinkOptions.of(self.options), arrow_schema(schema)))
+        let_go_of_sparks_archives()
+        return writer
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
         from duolog.connector.arrow_rows import arrow_schema
@@ -85,7 +89,9 @@ class DuologSource(DataSource):
                 "Output mode 'complete' would write the whole result with every batch. Use "
                 "'append' or 'update'."
             )
-        return StreamWriter(plan_stream(SinkOptions.of(self.options), arrow_schema(schema)))
+        writer = StreamWriter(plan_stream(SinkOptions.of(self.options), arrow_schema(schema)))
+        let_go_of_sparks_archives()
+        return writer
 
 
 @dataclass
@@ -111,14 +117,15 @@ class BatchWriter(DataSourceArrowWriter):
         task: Any = TaskContext.get()
         if is_anonymous(self.planned.options) and task.getLocalProperty(_BATCH_ID) is not None:
             return Message(Staged(refusal=anonymous_in_stream()))
-        return Message(
-            self.planned.stage.stage(iterator, epoch=self._epoch, turn=task.partitionId())
-        )
+        staged = self.planned.stage.stage(iterator, epoch=self._epoch, turn=task.partitionId())
+        let_go_of_sparks_archives()
+        return Message(staged)
 
     def commit(self, messages: Sequence[Any]) -> None:
         from duolog.connector.sink import commit
 
         commit(self.planned, self._epoch, _staged(messages))
+        let_go_of_sparks_archives()
 
     def abort(self, messages: Sequence[Any]) -> None:
         from duolog.connector.sink import abort
@@ -137,12 +144,15 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
         task: Any = TaskContext.get()
         epoch = int(task.getLocalProperty(_BATCH_ID))
-        return Message(self.planned.stage.stage(iterator, epoch=epoch, turn=task.partitionId()))
+        staged = self.planned.stage.stage(iterator, epoch=epoch, turn=task.partitionId())
+        let_go_of_sparks_archives()
+        return Message(staged)
 
     def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803
         from duolog.connector.sink import commit
 
         commit(self.planned, batchId, _staged(messages))
+        let_go_of_sparks_archives()
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803
         from duolog.connector.sink import abort

@@ -7,9 +7,8 @@ second; a function of foreachBatch has none of that.
 from __future__ import annotations
 
 import pickle
-from collections import OrderedDict
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,6 +18,15 @@ from duolog.connector.identity import anonymous_in_stream, is_anonymous, stream_
 from duolog.connector.options import SinkOptions
 from duolog.connector.sequence import in_sequence, quoted, sorted_rows
 from duolog.connector.sink import Planned, abort, commit, plan_batch, plan_stream
+from duolog.connector.small_batches import (
+    BatchSize,
+    BatchSizes,
+    is_for_one_task,
+    is_slow,
+    partitions_of,
+    rows_on_driver,
+    rows_up_to,
+)
 from duolog.connector.stage import Staged
 from duolog.connector.throw_away import warn_of_throw_away_disk
 from duolog.connector.topic_rows import TopicRows
@@ -29,10 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from duolog.log.model import Appended
-
-_SMALL_BYTES = 16 << 20
-_AT_MOST_BYTES = 64 << 20  # of a batch that turns out to be larger than the one before
-_WRITERS_REMEMBERED = 256
 
 
 def write_batch(
@@ -78,15 +82,17 @@ def run(df: DataFrame, planned: Planned, epoch: int) -> Appended:
     """Stage and commit."""
     stage = planned.stage
     sequence = planned.options.sequence_by
+    before = _sizes.of(str(stage.writer))
+    limit = rows_on_driver(before, planned.options.small_batch_rows)
+    in_one_task = bool(limit) and is_for_one_task(before, partitions_of(df))
     if isinstance(stage.rows, TopicRows):
         used = dict.fromkeys((*stage.rows.columns, *sequence))
         df = df.select(*(quoted(name) for name in used))
-    # What a batch holds is not known before it is run, so the one before is the guess; should it be
-    # far more, what the driver takes is bounded, and the batch goes through tasks after all.
-    limit = rows_on_driver(_sizes.of(str(stage.writer)), planned.options.small_batch_rows)
     staged: list[Staged] = []
     try:
-        few = _on_driver(df, limit) if limit else None
+        began = time.monotonic()
+        few = rows_up_to(df, limit, in_one_task=in_one_task) if limit else None
+        seconds = time.monotonic() - began
         if few is not None:
             batches = (sorted_rows(few, sequence) if sequence else few).to_batches()
             staged = [stage.stage(batches, epoch=epoch, turn=0)]
@@ -100,21 +106,13 @@ def run(df: DataFrame, planned: Planned, epoch: int) -> Appended:
         raise
     _sizes.keep(
         str(stage.writer),
-        BatchSize(sum(told.rows for told in staged), sum(told.row_bytes for told in staged)),
+        BatchSize(
+            sum(told.rows for told in staged),
+            sum(told.row_bytes for told in staged),
+            is_slow(before, in_one_task=in_one_task, seconds=seconds),
+        ),
     )
     return appended
-
-
-def _on_driver(df: DataFrame, limit: int) -> pa.Table | None:
-    """The rows, unless they are more than these."""
-    frame: Any = df.limit(limit + 1)
-    if hasattr(frame, "toArrow"):  # since 4.0
-        rows: pa.Table = frame.toArrow()
-    else:
-        collected = frame._collect_as_arrow()  # noqa: SLF001
-        schema = collected[0].schema if collected else arrow_schema(df.schema)
-        rows = pa.Table.from_batches(collected, schema)
-    return rows if len(rows) <= limit else None
 
 
 def _in_tasks(df: DataFrame, planned: Planned, epoch: int) -> list[Staged]:
@@ -123,8 +121,11 @@ def _in_tasks(df: DataFrame, planned: Planned, epoch: int) -> list[Staged]:
     def staged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
+        from duolog.connector.worker_rounds import let_go_of_sparks_archives
+
         task: Any = TaskContext.get()
         told = stage.stage(batches, epoch=epoch, turn=task.partitionId())
+        let_go_of_sparks_archives()
         yield pa.RecordBatch.from_pydict({"staged": pa.array([pickle.dumps(told)], pa.binary())})
 
     rows = df.mapInArrow(staged, "staged binary").collect()
@@ -140,39 +141,4 @@ def _is_in_stream(df: DataFrame) -> bool:
     return df.sparkSession.sparkContext.getLocalProperty("streaming.sql.batchId") is not None
 
 
-@dataclass(frozen=True, slots=True)
-class BatchSize:
-    """What a batch held."""
-
-    rows: int
-    row_bytes: int
-
-
-class _Sizes:
-    """How large each writer's last batch was, for the writers of late."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[str, BatchSize] = OrderedDict()
-
-    def of(self, writer: str) -> BatchSize | None:
-        return self._known.get(writer)
-
-    def keep(self, writer: str, size: BatchSize) -> None:
-        self._known[writer] = size
-        self._known.move_to_end(writer)
-        while len(self._known) > _WRITERS_REMEMBERED:
-            self._known.popitem(last=False)
-
-
-_sizes = _Sizes()
-
-
-def rows_on_driver(before: BatchSize | None, small_batch_rows: int) -> int:
-    """How many rows may be encoded on the driver, after a batch like this; 0: none."""
-    if before is None or before.rows > small_batch_rows or before.row_bytes > _SMALL_BYTES:
-        return 0
-    if not before.rows:
-        return small_batch_rows
-    # Rows of this size, and a few times as much as a small batch has.
-    fitting = _AT_MOST_BYTES * before.rows // max(1, before.row_bytes)
-    return min(small_batch_rows, max(1, fitting))
+_sizes = BatchSizes()

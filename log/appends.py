@@ -1,26 +1,25 @@
 """Epochs: many topics and partitions, of any size, in one atomic step.
 
-Records first, heads last. The batches of all parts are written in small calls; nobody
-sees them, since readers go by heads. One last synced write holds all heads, times and the epoch,
-and with it the whole is there, or else none of it. So memory does not grow with the epoch.
+Records first, heads last. The batches of all parts are written in small calls, or handed over as
+files where a partition gets many; nobody sees them, since readers go by heads. One last synced
+write holds all heads, times and the epoch, and with it the whole is there, or else none of it. So
+memory does not grow with the epoch.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from io import BytesIO, FileIO
 
-from duolog.errors import DamagedPart, NotWritten, StagedForOtherTopic, UnknownTopic
-from duolog.log.batch import decode, encode, read_header
+from duolog.errors import NotWritten, StagedForOtherTopic, UnknownTopic
+from duolog.log.batch import decode, encode
 from duolog.log.catalogue import Catalogue, partition_of
 from duolog.log.commits import settle
 from duolog.log.debris import remove_beyond
 from duolog.log.dedup import LatestOfPartition, keep_news
+from duolog.log.epoch_parts import EpochParts, Place
 from duolog.log.epochs import (
     StoredEpoch,
     check_epoch,
@@ -33,15 +32,15 @@ from duolog.log.heads import pack_head
 from duolog.log.keys import epoch_key, partition_key, record_key, time_key
 from duolog.log.model import Appended, Head, OffsetRange, Topic, TopicPartition, Writer
 from duolog.log.names import check_text_name
-from duolog.log.part import Fingerprint, Part, StagedBatch
+from duolog.log.part import Fingerprint, Part
 from duolog.log.readback import read_back
-from duolog.log.staging import sweep
+from duolog.log.record_files import RecordFiles, large_shares
+from duolog.log.staging import staging_folder, sweep
 from duolog.log.state import State
-from duolog.log.store import MAX_WRITE_BYTES, WriteBatch, WriteFailed
+from duolog.log.store import MAX_WRITE_BYTES, Store, WriteBatch, WriteFailed
 from duolog.log.times import BatchSize, pack_batch_size
 
 _TRIES = 3
-_VERIFIERS = 2
 
 
 class Appender:
@@ -76,7 +75,7 @@ class Appender:
                 return last.answer(repeated=True)
             if last is None:
                 is_repeat(writer, epoch, fingerprints, None, begin_anywhere=begin_anywhere)
-            stored = self._write(_Plan(writer, epoch, tuple(parts), fingerprints, at_ms, note))
+            stored = self._write(_Plan(writer, epoch, EpochParts(parts), fingerprints, at_ms, note))
             sweep(self._state.folder, str(writer), epoch)
             return stored.answer(repeated=False)
 
@@ -89,7 +88,7 @@ class Appender:
         return None if stored is None else stored.answer(repeated=False)
 
     def _write(self, plan: _Plan) -> StoredEpoch:
-        _verify(plan.parts)
+        plan.content.verify()
         self._state.options.fault("append.verified")
         for _ in range(_TRIES):
             self._state.ensure_writable()
@@ -115,29 +114,10 @@ class Appender:
 class _Plan:
     writer: Writer
     epoch: int
-    parts: tuple[Part, ...]
+    content: EpochParts
     fingerprints: dict[int, Fingerprint]
     at_ms: int | None
     note: str
-
-    def ordered(self) -> Iterator[tuple[StagedBatch, bytes]]:
-        """All batches in the order in which they are written, one part's file open at a time."""
-        places = []
-        for number, part in enumerate(self.parts):
-            start = 0
-            for staged in part.batches:
-                places.append((staged.order, number, start, staged))
-                start += staged.length
-        places.sort(key=lambda place: place[:3])
-        with ExitStack() as opened:
-            current = -1
-            content: BytesIO | FileIO | None = None
-            for _, number, start, staged in places:
-                if number != current or content is None:
-                    opened.close()
-                    current, content = number, self.parts[number].open()
-                    opened.push(content.__exit__)
-                yield staged, self.parts[number].read_at(content, start, staged.length)
 
 
 @dataclass
@@ -186,36 +166,67 @@ class _Attempt:
     def _write_records(self) -> None:
         store = self.state.store
         batch = WriteBatch()
-        hand_overs = store.hand_overs
-        for staged, read in self.plan.ordered():
+        give_way = _GiveWay(store)
+        for staged, read in self.plan.content.read(self._hand_over_files()):
             where = TopicPartition(staged.topic_id, staged.partition)
-            _check_header(staged, read)
-            count, encoded, max_ts_ms = staged.count, read, staged.max_ts_ms
-            if self.wheres[where].settings.dedup_window_seconds is not None:
-                count, encoded = self._news_of(where, encoded, max_ts_ms)
+            count, encoded = staged.count, read
+            if self._leaves_out_repeats(where):
+                count, encoded = self._news_of(where, encoded, staged.max_ts_ms)
                 if not count:
                     continue
             if batch.operations and batch.size_bytes + len(encoded) > MAX_WRITE_BYTES:
                 store.wait_for_room()
                 store.write(batch, self._incarnation)
                 batch = WriteBatch()
-                if store.hand_overs != hand_overs:
-                    # Others are at work and wait for Python's lock, which a write holds for 1 ms.
-                    # When nobody is, this would give the processor away to other processes.
-                    time.sleep(0)
-                    hand_overs = store.hand_overs
-            head = self._head(where)
-            batch.put("records", record_key(where, head.next_offset), encoded)
-            last_ts_ms = max(head.last_ts_ms, max_ts_ms)
-            self._last.put(
-                "times",
-                time_key(where, last_ts_ms, head.next_offset),
-                pack_batch_size(BatchSize(count, len(encoded))),
-            )
-            self.heads[where] = Head(
-                head.start, head.next_offset + count, head.bytes + len(encoded), last_ts_ms
-            )
+                give_way()
+            batch.put("records", self._grow(where, count, encoded, staged.max_ts_ms), encoded)
         store.write(batch, self._incarnation)
+
+    def _hand_over_files(self) -> Sequence[Place]:
+        """Let the store have large shares as files; what is left to be written."""
+        places = self.plan.content.places
+        shares = {
+            where: share
+            for where, share in large_shares(places).items()
+            if not self._leaves_out_repeats(where)
+        }
+        if not shares:
+            return places
+        before = WriteBatch()
+        before.extend(self._last)
+        folder = staging_folder(self.state.folder, self.plan.writer, self.plan.epoch)
+        give_way = _GiveWay(self.state.store)
+        with RecordFiles(self.state.store, folder) as files:
+            for where, share in sorted(shares.items()):
+                for staged, encoded in self.plan.content.read(share):
+                    key = self._grow(where, staged.count, encoded, staged.max_ts_ms)
+                    files.add(key, encoded)
+                    give_way()
+                files.end_share()
+            self.state.options.fault("append.files_made")
+            if files.hand_over(self._incarnation):
+                return [place for place in places if place.where not in shares]
+        self._last = before
+        for where in shares:
+            del self.heads[where]
+        return places
+
+    def _leaves_out_repeats(self, where: TopicPartition) -> bool:
+        return self.wheres[where].settings.dedup_window_seconds is not None
+
+    def _grow(self, where: TopicPartition, count: int, encoded: bytes, max_ts_ms: int) -> bytes:
+        """Count a batch to its partition; the batch's key."""
+        head = self._head(where)
+        last_ts_ms = max(head.last_ts_ms, max_ts_ms)
+        self._last.put(
+            "times",
+            time_key(where, last_ts_ms, head.next_offset),
+            pack_batch_size(BatchSize(count, len(encoded))),
+        )
+        self.heads[where] = Head(
+            head.start, head.next_offset + count, head.bytes + len(encoded), last_ts_ms
+        )
+        return record_key(where, head.next_offset)
 
     def _news_of(self, where: TopicPartition, encoded: bytes, max_ts_ms: int) -> tuple[int, bytes]:
         """The batch without what repeats its key's latest change."""
@@ -258,6 +269,22 @@ class _Attempt:
         return self.heads.get(where) or self.state.heads.get(where)
 
 
+class _GiveWay:
+    """Lets go of Python's lock when others are at work and wait for it.
+
+    When nobody is, that would give the processor away to other processes.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._hand_overs = store.hand_overs
+
+    def __call__(self) -> None:
+        if self._store.hand_overs != self._hand_overs:
+            time.sleep(0)
+            self._hand_overs = self._store.hand_overs
+
+
 def fingerprints_of(parts: Sequence[Part]) -> dict[int, Fingerprint]:
     """What an epoch holds, by topic."""
     by_topic: dict[int, list[Fingerprint]] = {}
@@ -270,29 +297,10 @@ def fingerprints_of(parts: Sequence[Part]) -> dict[int, Fingerprint]:
     return {topic_id: total for topic_id, total in summed.items() if total != Fingerprint()}
 
 
-def _verify(parts: Sequence[Part]) -> None:
-    """Check every part before anything is written."""
-    if len(parts) == 1:
-        parts[0].verify()
-        return
-    with ThreadPoolExecutor(_VERIFIERS, "duolog-verify") as pool:
-        for _ in pool.map(Part.verify, parts):
-            pass
-
-
-def _check_header(staged: StagedBatch, encoded: bytes) -> None:
-    header = read_header(encoded)
-    if (header.count, header.max_ts_ms) != (staged.count, staged.max_ts_ms):
-        raise DamagedPart(
-            f"A part's message names a batch of {staged.count} records, the batch has "
-            f"{header.count}. Run the write again."
-        )
-
-
 def _targets(catalogue: Catalogue, plan: _Plan) -> dict[TopicPartition, Topic]:
     """The partitions that are written to, if they still are what tasks took them for."""
     topics: dict[int, Topic] = {}
-    for part in plan.parts:
+    for part in plan.content.parts:
         for share in part.topics:
             topic = catalogue.by_id.get(share.topic_id)
             if topic is None:
@@ -308,7 +316,7 @@ def _targets(catalogue: Catalogue, plan: _Plan) -> dict[TopicPartition, Topic]:
                 )
             topics[topic.id] = topic
     wheres: dict[TopicPartition, Topic] = {}
-    for part in plan.parts:
+    for part in plan.content.parts:
         for staged in part.batches:
             known = topics.get(staged.topic_id)
             if known is None:

@@ -13,6 +13,7 @@ from duolog.connector.source.batch import batch_ranges
 from duolog.connector.source.columns import Columns
 from duolog.connector.source.reading import read_range
 from duolog.connector.source.stream import Stream
+from duolog.connector.worker_rounds import let_go_of_sparks_archives
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +48,11 @@ class TaskPlan:
         return [TaskRange(range_, written) for range_ in ranges]
 
     def read(self, wanted: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """In a task."""
+        yield from self._records(wanted)
+        let_go_of_sparks_archives()
+
+    def _records(self, wanted: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if not isinstance(wanted, TaskRange):  # Spark makes one empty task where there are none
             return
         decode = None
@@ -71,6 +77,7 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         with self._plan.place.opened() as log:
             ranges = batch_ranges(log, self._options)
+        let_go_of_sparks_archives()
         return self._plan.tasks(self._options, ranges)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

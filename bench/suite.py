@@ -12,6 +12,7 @@ from bench.figures import Report
 from bench.flat import FlatBenchmark
 from bench.hashes import HashBenchmark
 from bench.memory import MemoryBenchmark
+from bench.mirror import MirrorBenchmark
 from bench.publish import PublishBenchmark
 from bench.routing import RoutingBenchmark
 from bench.scratch import Scratch
@@ -51,6 +52,7 @@ def all_benchmarks(flat_records: int) -> dict[str, Benchmark]:
         ServePollsBenchmark(),
         SparkSinkBenchmark(),
         SparkSourceBenchmark(),
+        MirrorBenchmark(),
         FlatBenchmark(records=flat_records),
     )
     return {benchmark.name: benchmark for benchmark in benchmarks}

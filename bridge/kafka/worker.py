@@ -16,7 +16,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections import Counter
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -25,10 +25,11 @@ from typing import Any, Final, Self
 
 from duolog.bridge.journal import Journal
 from duolog.bridge.kafka.feed.filters import EVERY_GROUP, EXCLUDED_BY_DEFAULT, GroupFilter
-from duolog.bridge.kafka.mirror.mirroring import KafkaMirror, PartitionStatus
+from duolog.bridge.kafka.mirror.mirroring import KafkaMirror
 from duolog.bridge.kafka.mirror.shared import MirrorOptions, WhenRefused
-from duolog.bridge.kafka.positions.settling import GroupSettling, SettlingStatus
+from duolog.bridge.kafka.positions.settling import GroupSettling
 from duolog.bridge.kafka.settings import KafkaSettings
+from duolog.bridge.kafka.status import History, summary, summary_of_groups
 from duolog.bridge.serve.leash import NOT_RUNNABLE, settings_from_host, tell_host
 from duolog.errors import DuologError, InvalidSetting, LogBusy
 from duolog.flock import locked
@@ -36,7 +37,7 @@ from duolog.reach import reach
 
 FAILED: Final = 1
 _TELL_EVERY_SECONDS: Final = 1.0
-_MOST_TROUBLES: Final = 20  # in one status, which has to fit into a line
+_TELL_AGAIN_SECONDS: Final = 5.0  # also when nothing has changed: silence means that it stands
 _LOCK_PATIENCE_SECONDS: Final = 10.0  # an old worker may be on its way out
 
 Tell = Callable[[Mapping[str, Any]], object]
@@ -134,48 +135,18 @@ def _alone(folder: Path) -> Iterator[None]:
 
 async def _tell(mirror: KafkaMirror, settling: GroupSettling, tell: Tell) -> None:
     last: Mapping[str, Any] | None = None
+    history, told_at = History(), 0.0
     with suppress(asyncio.CancelledError):
         while True:
+            partitions, now = mirror.status(), time.monotonic()
             told = {
-                **summary(mirror.cluster_id, mirror.status()),
+                **summary(mirror.cluster_id, partitions, history.note(partitions, now)),
                 "groups": summary_of_groups(settling.status()),
             }
-            if told != last:
+            if told != last or now - told_at >= _TELL_AGAIN_SECONDS:
                 tell(told)
-                last = told
+                last, told_at = told, now
             await asyncio.sleep(_TELL_EVERY_SECONDS)
-
-
-def summary(cluster_id: str, partitions: list[PartitionStatus]) -> dict[str, Any]:
-    """How it is, in one line however many partitions there are."""
-    troubles = [status for status in partitions if status.trouble is not None]
-    return {
-        "state": "mirroring" if cluster_id else "connecting",
-        "cluster": cluster_id,
-        "partitions": dict(Counter(status.phase.value for status in partitions)),
-        "behind": sum(status.behind for status in partitions),
-        "skipped": sum(status.skipped for status in partitions),
-        "foreign": sum(status.foreign for status in partitions),
-        "troubles": [
-            {
-                "topic": status.topic,
-                "partition": status.partition,
-                "code": status.trouble_code,
-                "error": status.trouble,
-            }
-            for status in troubles[:_MOST_TROUBLES]
-        ],
-    }
-
-
-def summary_of_groups(status: SettlingStatus) -> dict[str, Any]:
-    """The same of group positions."""
-    return {
-        "watching": status.watching,
-        "pending": len(status.pending),
-        "refused": dict(list(status.refused.items())[:_MOST_TROUBLES]),
-        "trouble": status.trouble,
-    }
 
 
 if __name__ == "__main__":

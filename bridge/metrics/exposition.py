@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from duolog.bridge.metrics.names import METRICS, Kind, Metric
-from duolog.bridge.metrics.tally import Durations, Labels, Tally
+from duolog.bridge.metrics.tally import Durations, Labels, Sample, Tally
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-Sample = tuple[Labels, float]
 
 
 def exposition(tally: Tally, looked_up: Mapping[Metric, Iterable[Sample]]) -> str:
@@ -18,14 +16,17 @@ def exposition(tally: Tally, looked_up: Mapping[Metric, Iterable[Sample]]) -> st
 
 
 def _lines(tally: Tally, looked_up: Mapping[Metric, Iterable[Sample]]) -> Iterator[str]:
+    found = {**looked_up, **tally.asked()}
     for metric in METRICS:
+        if metric.only_when_told and metric not in found:
+            continue
         name = metric.full_name
         yield f"# HELP {name} {_help(metric.meaning)}\n# TYPE {name} {metric.kind}\n"
         if metric.kind is Kind.HISTOGRAM:
             for labels, durations in tally.durations(metric):
                 yield from _histogram(metric, labels, durations)
             continue
-        for labels, number in looked_up.get(metric) or tally.numbers(metric):
+        for labels, number in found.get(metric) or tally.numbers(metric):
             yield f"{name}{_labels(metric.labels, labels)} {_number(number)}\n"
 
 

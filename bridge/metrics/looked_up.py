@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from duolog.bridge.metrics import names
-from duolog.bridge.metrics.exposition import Sample
 from duolog.bridge.metrics.names import Metric
+from duolog.bridge.metrics.tally import Sample
 from duolog.errors import NotFound, OffsetOutOfRange
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ class Metric:
     meaning: str
     labels: tuple[str, ...] = ()
     bounds: tuple[float, ...] = ()  # of a histogram's buckets
+    only_when_told: bool = False  # not even its name is shown where nobody tells of it
 
     @property
     def full_name(self) -> str:
@@ -157,6 +158,57 @@ WORKER_ENDS = Metric(
     Kind.COUNTER,
     "Times that it ended, by how: asked, failed (it is started again), refused (it is not).",
     ("worker", "how"),
+)
+
+MIRROR_PARTITIONS = Metric(
+    "mirror_partitions",
+    Kind.GAUGE,
+    "Partitions by what their mirror in Kafka does: mirroring; recovering (it finds out how far it "
+    "is, or cannot get on for now); halted (somebody has to decide).",
+    ("phase",),
+    only_when_told=True,
+)
+MIRROR_BEHIND = Metric(
+    "mirror_records_behind",
+    Kind.GAUGE,
+    "Records that are not in Kafka yet. The 200 topics that are most behind are shown, others "
+    'together as topic="".',
+    ("topic",),
+    only_when_told=True,
+)
+MIRROR_STANDS = Metric(
+    "mirror_seconds_since_progress",
+    Kind.GAUGE,
+    "How long the partition has stood that is behind and stands longest, or how long nothing was "
+    "heard of the worker; 0 when nothing is behind. Grows also while the worker is not there.",
+    only_when_told=True,
+)
+MIRROR_SKIPPED = Metric(
+    "mirror_skipped_total",
+    Kind.COUNTER,
+    "Records that are not copied to Kafka: it refused them, or retention was quicker. Those that "
+    "were skipped before the host started are included.",
+    only_when_told=True,
+)
+MIRROR_FOREIGN = Metric(
+    "mirror_foreign_total",
+    Kind.COUNTER,
+    "Records of others that were passed over in Kafka.",
+    only_when_told=True,
+)
+MIRROR_GROUPS = Metric(
+    "mirror_groups",
+    Kind.GAUGE,
+    "Group positions that one side has still to take over (pending), and groups of which Kafka "
+    "refuses to tell (refused).",
+    ("state",),
+    only_when_told=True,
+)
+MIRROR_WATCHING = Metric(
+    "mirror_groups_watching",
+    Kind.GAUGE,
+    "1 while Kafka tells of commits as they come; 0 while it is asked for them now and then.",
+    only_when_told=True,
 )
 
 TOKENS = Metric("tokens", Kind.GAUGE, "Tokens that are accepted.")

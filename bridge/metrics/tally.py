@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from duolog.bridge.metrics.names import Kind, Metric
 
 Labels = tuple[str, ...]
+Sample = tuple[Labels, float]
+Samples = Mapping[Metric, Sequence[Sample]]
 
 
 class Durations:
@@ -31,6 +33,19 @@ class Tally:
         self._guard = threading.Lock()
         self._numbers: dict[tuple[Metric, Labels], float] = {}
         self._durations: dict[tuple[Metric, Labels], Durations] = {}
+        self._sources: tuple[Callable[[], Samples], ...] = ()
+
+    def ask(self, source: Callable[[], Samples]) -> None:
+        """Have metrics told by somebody else, whenever they are asked for, from any thread."""
+        with self._guard:
+            self._sources = (*self._sources, source)
+
+    def asked(self) -> dict[Metric, Sequence[Sample]]:
+        """What others tell now."""
+        found: dict[Metric, Sequence[Sample]] = {}
+        for source in self._sources:
+            found.update(source())
+        return found
 
     def add(self, metric: Metric, *labels: str, by: float = 1) -> None:
         """Count, up or (a gauge) down."""
@@ -58,7 +73,7 @@ class Tally:
         with self._guard:
             return self._numbers.get((metric, labels), 0)
 
-    def numbers(self, metric: Metric) -> list[tuple[Labels, float]]:
+    def numbers(self, metric: Metric) -> list[Sample]:
         """What each set of labels stands at. Without labels there is always one."""
         with self._guard:
             found = [(key[1], number) for key, number in self._numbers.items() if key[0] is metric]

@@ -18,6 +18,7 @@ from duolog.bridge.http.doorkeeper import Doorkeeper
 from duolog.bridge.http.host import Host
 from duolog.bridge.internal.router import internal_router
 from duolog.bridge.journal import Journal, JournalHandler
+from duolog.bridge.metrics.mirrored import MIRROR_WORKER, Mirrored
 from duolog.bridge.metrics.tally import Tally
 from duolog.bridge.serve.child import WorkerCommand
 from duolog.bridge.serve.connections import Connections
@@ -25,6 +26,7 @@ from duolog.bridge.serve.duties import Duties
 from duolog.bridge.serve.options import HostOptions
 from duolog.bridge.serve.watched import watched_protocol
 from duolog.bridge.serve.worker import Worker
+from duolog.clock import Clock
 from duolog.log import EmbeddedLog
 from duolog.server.listener import listen, taken
 from duolog.server.run import allow_many_connections, stoppable_server
@@ -75,9 +77,7 @@ def serve(
             options.advertised_name(),
             sql_rules=options.sql_rules,
         )
-        running = [
-            Worker(command.name, command.start, clock, tally, journal) for command in workers
-        ]
+        running = [_worker(command, clock, tally, journal) for command in workers]
         host.workers_shown = partial(_shown, running)
         secret = log.secret()
         doorkeeper.trust(secret)
@@ -125,6 +125,14 @@ def serve(
         server.run(sockets=[listener])
         journal.note("host.stopping")
     journal.note("host.stopped", log=started.log)
+
+
+def _worker(command: WorkerCommand, clock: Clock, tally: Tally, journal: Journal) -> Worker:
+    if command.name != MIRROR_WORKER:
+        return Worker(command.name, command.start, clock, tally, journal)
+    mirrored = Mirrored(clock)
+    tally.ask(mirrored.samples)
+    return Worker(command.name, command.start, clock, tally, journal, heard=mirrored.hear)
 
 
 def _stop_waiting(host: Host, workers: Sequence[Worker]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Self
@@ -72,13 +73,16 @@ class Worker:
         journal: Journal,
         *,
         patience: Patience | None = None,
+        heard: Callable[[int, Status], object] = lambda _run, _status: None,
     ) -> None:
+        """`heard` is called with what it says, and the number of the run that says it."""
         self._name = name
         self._start = start
         self._clock = clock
         self._tally = tally
         self._journal = journal
         self._patience = patience or Patience()
+        self._heard = heard
         self._events: SimpleQueue[_Said | _Gone | Sign] = SimpleQueue()
         self._course = Course(Phase.STARTING, clock.monotonic())
         self._process: Process | None = None
@@ -137,6 +141,7 @@ class Worker:
         match found:
             case _Said(run, status) if run == self._starts:
                 self._status = status
+                self._heard(run, status)
                 return Sign.SAID
             case _Gone(run, code) if run == self._starts:
                 self._process, self._exit_code = None, code

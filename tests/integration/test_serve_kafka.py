@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -55,6 +56,13 @@ class Serving:
         with urllib.request.urlopen(f"{self.url}/readyz", timeout=DEADLINE_SECONDS) as answer:
             told: dict[str, Any] = json.loads(answer.read())
         return told
+
+    def metric(self, name: str) -> float | None:
+        """The sum over its labels; None where it is not shown."""
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=DEADLINE_SECONDS) as answer:
+            lines = answer.read().decode().splitlines()
+        found = [line for line in lines if re.split(r"[{ ]", line)[0] == name]
+        return sum(float(line.rpartition(" ")[2]) for line in found) if found else None
 
     def end(self) -> int:
         self.process.send_signal(signal.SIGTERM)
@@ -132,6 +140,11 @@ def test_what_is_published_is_in_kafka_once_also_when_the_worker_is_killed(
     until(lambda: serving.worker() not in {None, first})
     until(behind(folder))
     assert serving.ready()["workers"]["kafka"]["state"] == "running"
+    until(lambda: serving.metric("duolog_mirror_partitions") == 2)
+    until(lambda: serving.metric("duolog_mirror_records_behind") == 0)
+    until(lambda: serving.metric("duolog_mirror_seconds_since_progress") == 0)
+    assert serving.metric("duolog_mirror_skipped_total") == 0
+    assert serving.metric("duolog_mirror_foreign_total") == 0
 
     audited = duolog(
         *("audit", "--log", str(folder), "--bootstrap-servers", kafka.bootstrap_servers),

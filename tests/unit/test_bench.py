@@ -19,6 +19,7 @@ from bench.flat import FlatBenchmark
 from bench.hashes import HashBenchmark
 from bench.machine import machine
 from bench.memory import MemoryBenchmark
+from bench.mirror import MirrorBenchmark
 from bench.orders import RECORD_BYTES, orders
 from bench.publish import PublishBenchmark
 from bench.rounds import percentile, take_turns
@@ -54,6 +55,7 @@ TINY: dict[str, Benchmark] = {
             rows=400, small_rows=20, large_rows=1000, rounds=1, trigger_rounds=1, triggers=1
         ),
         SparkSourceBenchmark(rows=400, rounds=1),
+        MirrorBenchmark(records=8000, rounds=1, paced_per_second=200, paced_records=40, acks=5),
         FlatBenchmark(
             records=3000,
             small_records=200,
@@ -72,6 +74,7 @@ TARGETS = {
     "fetch": {"≥ 1 GB/s", "≤ 2 ms"},
     "spark-sink": {"≥ 1.5 x", "≤ 1.5 x", "≤ 1.2 x"},
     "spark-source": {"≥ 3 x"},
+    "mirror": {"≥ 2 x", "≥ 4 x", "≥ 1.3 x", "≤ 300 MiB", "≤ 100 ms", "≤ 200 ms"},
     "serve-publish": {"≤ 5 ms"},
     "serve-consume": {"≥ 50,000 /s"},
     "serve-polls": {"≤ 10 ms", "≤ 5 % of a core", "≤ 150 MiB"},
@@ -85,13 +88,13 @@ TARGETS = {
 
 _MAY_BE_NOTHING = {"MiB", "% of a core"}  # in so short a time
 
-# Spark and a broker for each of them: more than a minute, which `make drills` has.
-_BY_SPARK = {"spark-sink", "spark-source"}
+# A broker for each of them, and Spark: more than a minute, which `make drills` has.
+_BY_BROKER = {"spark-sink", "spark-source", "mirror"}
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.full) if name in _BY_SPARK else name for name in TINY],
+    [pytest.param(name, marks=pytest.mark.full) if name in _BY_BROKER else name for name in TINY],
 )
 def test_benchmark_measures_and_cleans_up(name: str, tmp_path: Path) -> None:
     report = TINY[name].run(Scratch(tmp_path))
@@ -108,6 +111,7 @@ def test_every_benchmark_has_a_tiny_form_here() -> None:
     assert [name for name, b in all_benchmarks(100).items() if b.by_itself] == [
         "spark-sink",
         "spark-source",
+        "mirror",
         "flat",
     ]
 

@@ -45,7 +45,8 @@ def test_the_text_has_every_metric_and_counts_add_up() -> None:
     text = exposition(tally, {names.GROUP_LAG: [(('a"\\\n', "orders", "0", "native"), 3.0)]})
     lines = text.splitlines()
     for each in METRICS:
-        assert f"# TYPE {each.full_name} {each.kind}" in lines
+        is_shown = f"# TYPE {each.full_name} {each.kind}" in lines
+        assert is_shown != each.only_when_told
     assert 'duolog_http_requests_total{endpoint="/healthz",status="200"} 2' in lines
     bucket = 'duolog_http_request_seconds_bucket{endpoint="/metrics",le='
     assert f'{bucket}"0.001"}} 1' in lines
@@ -61,6 +62,15 @@ def test_the_text_has_every_metric_and_counts_add_up() -> None:
 
 def test_a_counter_without_labels_is_there_before_it_counts() -> None:
     assert "\nduolog_poll_conflicts_total 0\n" in exposition(Tally(), {})
+
+
+def test_what_others_tell_is_shown_while_they_tell_it() -> None:
+    tally, told = Tally(), {names.MIRROR_SKIPPED: [((), 3.0)]}
+    tally.ask(lambda: told)
+    assert "\nduolog_mirror_skipped_total 3\n" in exposition(tally, {})
+    assert "duolog_mirror_foreign_total" not in exposition(tally, {})
+    told.clear()
+    assert "duolog_mirror" not in exposition(tally, {})
 
 
 def test_wrong_labels_are_a_mistake_in_the_program() -> None:

@@ -10,11 +10,9 @@ import pytest
 
 import duolog
 from duolog.bridge.kafka.mirror.budget import Budget
-from duolog.bridge.kafka.mirror.mirroring import PartitionStatus
-from duolog.bridge.kafka.mirror.partition import Phase
 from duolog.bridge.kafka.mirror.reading import groups, stretch_of
 from duolog.bridge.kafka.mirror.shared import WhenRefused
-from duolog.bridge.kafka.worker import WorkerSettings, summary
+from duolog.bridge.kafka.worker import WorkerSettings
 from duolog.errors import InvalidSetting
 from duolog.log.model import Record
 
@@ -107,14 +105,3 @@ def test_settings_from_the_host() -> None:
 def test_settings_that_cannot_be(given: dict[str, object], said: str) -> None:
     with pytest.raises(InvalidSetting, match=said):
         WorkerSettings.of(given)
-
-
-def test_a_summary_fits_into_a_line() -> None:
-    halted = PartitionStatus(
-        "orders", 0, "orders", Phase.HALTED, 5, 1, 1, 2, 3, "KafkaTopicMissing", "gone" * 100
-    )
-    told = summary("cluster", [halted] * 1000)
-    assert told["partitions"] == {"halted": 1000}
-    assert (told["behind"], told["skipped"], told["foreign"]) == (5000, 2000, 3000)
-    assert len(told["troubles"]) == 20
-    assert len(str(told)) < 1 << 16

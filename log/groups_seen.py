@@ -40,3 +40,8 @@ class KafkaSeen:
     one_way: bool = False  # commits carry metadata of their own: nothing is written there
     conflicts: int = 0  # commits by consumers that had not seen ours
     writing: KafkaWrite | None = None
+
+    @property
+    def held(self) -> int | None:
+        """What Kafka was last seen to hold, whoever committed it."""
+        return self.foreign if self.ours is None else self.ours

@@ -39,6 +39,10 @@ class Run:
         """What to add to a log offset of the run to get its Kafka offset."""
         return self.first_kafka_offset - self.first_log_offset
 
+    def count_before(self, offset_within: int) -> int:
+        """How many of its records lie before one that is so far from its first."""
+        return min(self.count, max(0, offset_within))
+
     def cut(self, count: int) -> Run:
         """Its first records alone."""
         return replace(self, count=count)
@@ -134,6 +138,20 @@ class Mirror:
     def next_kafka_offset(self) -> int:
         """Where Kafka's end was when the last of ours was written."""
         return self.runs[-1].next_kafka_offset if self.runs else self.target.begin_kafka_offset
+
+    def kafka_offset_of(self, position: int) -> int:
+        """Where the first mirrored record at or after a position is; else where the last ends."""
+        for run in self.runs:
+            if position < run.next_log_offset:
+                return run.first_kafka_offset + max(0, position - run.first_log_offset)
+        return self.next_kafka_offset
+
+    def is_same_place(self, position: int, kafka_offset: int) -> bool:
+        """Whether as many of the mirrored records lie before the one as before the other."""
+        before = sum(run.count_before(position - run.first_log_offset) for run in self.runs)
+        return before == sum(
+            run.count_before(kafka_offset - run.first_kafka_offset) for run in self.runs
+        )
 
     def skipped_before(self, log_offset: int) -> int:
         """How many records before this one are not in Kafka."""

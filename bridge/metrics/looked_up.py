@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from duolog.bridge.kafka.positions.offset_map import OffsetMap
 from duolog.bridge.metrics import names
 from duolog.bridge.metrics.names import Metric
 from duolog.bridge.metrics.tally import Sample
 from duolog.errors import NotFound, OffsetOutOfRange
+from duolog.log.model import Side
 
 if TYPE_CHECKING:
     from duolog.clock import Clock
@@ -66,23 +68,30 @@ class LookedUp:
     ) -> None:
         now_ms = self._clock.now_ms()
         times: dict[tuple[str, int, int], int] = {}
+        maps = {
+            (each.topic, each.partition): OffsetMap.of_mirror(each) for each in self._log.mirrors()
+        }
         for at in self._log.group_positions():
             head = heads.get((at.topic, at.partition))
             if head is None:
                 continue
-            lag = max(0, head.next_offset - max(at.position, head.start))
-            oldest_ms = now_ms
-            if lag:
-                place = (at.topic, at.partition, max(at.position, head.start))
-                oldest_ms = times[place] = self._time_of(place, now_ms)
-            labels = (at.group, at.topic, str(at.partition), "native")
-            for metric, number in (
-                (names.GROUP_POSITION, float(at.position)),
-                (names.GROUP_LAG, float(lag)),
-                (names.GROUP_LAG_SECONDS, max(0, now_ms - oldest_ms) / 1000),
-                (names.GROUP_STALLED, _stalled_seconds(at, lag, now_ms)),
-            ):
-                found.setdefault(metric, []).append((labels, number))
+            for side, position in _positions(at, maps.get((at.topic, at.partition))).items():
+                begins = max(position, head.start)
+                lag = max(0, head.next_offset - begins)
+                oldest_ms = now_ms
+                if lag:
+                    place = (at.topic, at.partition, begins)
+                    oldest_ms = times[place] = self._time_of(place, now_ms)
+                labels = (at.group, at.topic, str(at.partition), side.value)
+                for metric, number in (
+                    (names.GROUP_POSITION, float(position)),
+                    (names.GROUP_LAG, float(lag)),
+                    (names.GROUP_LAG_SECONDS, max(0, now_ms - oldest_ms) / 1000),
+                ):
+                    found.setdefault(metric, []).append((labels, number))
+                if side is Side.NATIVE:
+                    stalled = _stalled_seconds(at, lag, now_ms)
+                    found.setdefault(names.GROUP_STALLED, []).append((labels, stalled))
         self._times = times
 
     def _time_of(self, place: tuple[str, int, int], otherwise: int) -> int:
@@ -100,6 +109,17 @@ class LookedUp:
         if not read.batches:
             return otherwise
         return int(read.batches[0].records.column("ts")[0].as_py())
+
+
+def _positions(at: GroupPosition, places: OffsetMap | None) -> dict[Side, int]:
+    """Where a group is on each side, as offsets of the log."""
+    positions = {Side.NATIVE: at.position}
+    held = None if at.kafka is None else at.kafka.held
+    if places is not None and held is not None:
+        there = places.to_log(held)
+        if there is not None:
+            positions[Side.KAFKA] = there
+    return positions
 
 
 def _stalled_seconds(at: GroupPosition, lag: int, now_ms: int) -> float:

@@ -92,7 +92,10 @@ TOPIC_BYTES = Metric(
 )
 
 GROUP_POSITION = Metric(
-    "consumergroup_position", Kind.GAUGE, "The next offset that the group reads.", _GROUP
+    "consumergroup_position",
+    Kind.GAUGE,
+    "The next offset of the log that the group reads: natively, or by what Kafka was last seen at.",
+    _GROUP,
 )
 GROUP_LAG = Metric(
     "consumergroup_lag", Kind.GAUGE, "Records that the group has not acknowledged.", _GROUP

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from duolog.clock import Clock
     from duolog.log.access import LogAccess
+    from duolog.log.mirror_model import Mirror
     from duolog.log.model import GroupPosition, PartitionOffsets, Topic
 
 _MOMENT = pa.timestamp("ms", "UTC")
@@ -72,6 +73,9 @@ TOPIC_OFFSETS = pa.schema(
         ("lag_seconds", pa.float64()),  # how long the first record has waited that is not read
         ("changed_at", _MOMENT),
         ("changed_by", pa.string()),
+        ("kafka_position", pa.int64()),  # what Kafka was last seen to hold
+        ("kafka_expected", pa.int64()),  # Kafka's offset for the position
+        ("pending", pa.bool_()),  # whether the two are different places
     ]
 )
 MIRROR = pa.schema(
@@ -158,12 +162,16 @@ def _topic_offsets(log: LogAccess, clock: Clock) -> Iterator[dict[str, Any]]:
     """Each group in all partitions of each topic in which it has a position."""
     known = {(each.group, each.topic, each.partition): each for each in log.group_positions()}
     heads: dict[str, tuple[PartitionOffsets, ...]] = {}
+    mirrors = {(mirror.topic, mirror.partition): mirror for mirror in log.mirrors()}
     for group, topic in dict.fromkeys((group, topic) for group, topic, _ in known):
         if topic not in heads:
             heads[topic] = log.offsets(topic)
         for head in heads[topic]:
             position = known.get((group, topic, head.partition))
-            yield _progress(log, clock, group, head, position)
+            yield {
+                **_progress(log, clock, group, head, position),
+                **_in_kafka(position, mirrors.get((topic, head.partition))),
+            }
 
 
 def _progress(
@@ -187,6 +195,20 @@ def _progress(
         "lag_seconds": _waiting_seconds(log, clock, head, reads_on) if lag else 0.0,
         "changed_at": None if position is None else position.changed_at_ms,
         "changed_by": None if position is None else position.changed_by.value,
+    }
+
+
+def _in_kafka(position: GroupPosition | None, mirror: Mirror | None) -> dict[str, Any]:
+    if position is None or mirror is None:
+        return {"kafka_position": None, "kafka_expected": None, "pending": None}
+    seen = position.kafka
+    held = None if seen is None else seen.held
+    is_there = held is not None and mirror.is_same_place(position.position, held)
+    return {
+        "kafka_position": held,
+        "kafka_expected": mirror.kafka_offset_of(position.position),
+        # A group that was never seen in Kafka may be one that is left alone.
+        "pending": None if seen is None else not (is_there or seen.one_way),
     }
 
 

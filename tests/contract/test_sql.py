@@ -8,6 +8,7 @@ import pytest
 
 from duolog.errors import AckBeyondHead, NameTaken, UnknownRoute, UnknownTopic
 from duolog.log.access import LogAccess
+from duolog.log.groups_seen import KafkaSeen
 from duolog.log.mirror_model import MirrorChange, MirrorTarget, Run, Skip, SkipReason
 from duolog.log.model import Op, Record, Retention
 from duolog.sql import execute, parse, run
@@ -131,6 +132,40 @@ def test_how_far_the_mirror_is(log: LogAccess) -> None:
             "kafka_offset": 105,
             "runs": 1,
         }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seen", "held", "pending"),
+    [
+        (None, None, None),
+        (KafkaSeen(), None, True),
+        (KafkaSeen(foreign=103), 103, True),
+        (KafkaSeen(foreign=103, one_way=True), 103, False),
+        (KafkaSeen(foreign=103, ours=105), 105, False),  # nothing of ours lies from there to 110
+        (KafkaSeen(foreign=110), 110, False),
+        (KafkaSeen(foreign=111), 111, True),
+    ],
+)
+def test_where_a_group_is_in_kafka(
+    log: LogAccess, seen: KafkaSeen | None, held: int | None, pending: bool | None
+) -> None:
+    publish(log, {0: 9, 1: 1})
+    target = MirrorTarget("cluster", "in-kafka", "id", 1, 0, 0, 100)
+    version = log.begin_mirror("t", 0, target).version
+    runs = (Run(0, 100, 5), Run(5, 110, 4))
+    log.change_mirror("t", 0, MirrorChange(version, 0, 0, runs))
+    moved = log.ack("g", "t", 4, 0)
+    if seen is not None:
+        log.remember_kafka("g", "t", 0, seen, expected_version=moved.version)
+    found = rows(
+        log,
+        "SELECT kafka_position, kafka_expected, pending FROM system.topic_offsets ORDER BY 2",
+    )
+    nowhere = {"kafka_position": None, "kafka_expected": None, "pending": None}
+    assert found == [
+        {"kafka_position": held, "kafka_expected": 110, "pending": pending},
+        nowhere,
     ]
 
 

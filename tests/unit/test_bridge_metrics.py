@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
+import duolog
 from duolog.bridge.metrics import names
 from duolog.bridge.metrics.exposition import exposition
+from duolog.bridge.metrics.looked_up import LookedUp
 from duolog.bridge.metrics.names import METRICS, Kind, Metric
 from duolog.bridge.metrics.tally import Tally
+from duolog.log import LogOptions
+from duolog.log.groups_seen import KafkaSeen
+from duolog.log.mirror_model import MirrorChange, MirrorTarget, Run
+from duolog.log.model import Record
+from tests.support.clock import ManualClock
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "http.md"
 SAMPLE = re.compile(r'[a-z_]+(\{([a-z_]+="([^"\\\n]|\\.)*",?)+\})? [0-9.e+-]+|.*le="\+Inf".*')
@@ -97,3 +104,22 @@ def test_threads_lose_no_count() -> None:
     assert tally.number(names.POLL_CONFLICTS) == 8000
     ((_, durations),) = tally.durations(names.POLL_SECONDS)
     assert sum(durations.counts) == 8000
+
+
+def test_a_group_is_told_of_on_both_sides(tmp_path: Path) -> None:
+    clock = ManualClock(1_000_000)
+    with duolog.open_log(tmp_path / "log", options=LogOptions(clock=clock)) as log:
+        log.create_topic("orders")
+        log.publish("orders", [Record(b"%d" % n, ts_ms=990_000) for n in range(10)])
+        target = MirrorTarget("cluster", "orders", "id", 1, 0, 0, 100)
+        version = log.begin_mirror("orders", 0, target).version
+        log.change_mirror("orders", 0, MirrorChange(version, 0, 0, (Run(0, 100, 10),)))
+        moved = log.ack("g", "orders", 7)
+        seen = KafkaSeen(foreign=103)
+        log.remember_kafka("g", "orders", 0, seen, expected_version=moved.version)
+        found = LookedUp(log, clock).samples()
+    native, kafka = (("g", "orders", "0", side) for side in ("native", "kafka"))
+    assert found[names.GROUP_POSITION] == [(native, 8.0), (kafka, 3.0)]
+    assert found[names.GROUP_LAG] == [(native, 2.0), (kafka, 7.0)]
+    assert found[names.GROUP_LAG_SECONDS] == [(native, 10.0), (kafka, 10.0)]
+    assert [labels for labels, _ in found[names.GROUP_STALLED]] == [native]

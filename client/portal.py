@@ -7,6 +7,7 @@ import concurrent.futures
 import os
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from duolog.errors import ClientClosed
@@ -42,13 +43,14 @@ class Portal:
             raise ClientClosed(
                 "It was closed, or made before this process was forked. Make a new one here."
             )
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
-            return future.result()
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
         except concurrent.futures.CancelledError:
             raise ClientClosed("It was closed by another thread.") from None
         except BaseException:
-            future.cancel()
+            # An interrupt may come before there is anything here to cancel it by.
+            with suppress(RuntimeError):  # closed meanwhile: that has cancelled it
+                self._loop.call_soon_threadsafe(_cancel, coroutine)
             raise
 
     def close(self) -> None:
@@ -69,3 +71,11 @@ async def _cancel_others() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+def _cancel(coroutine: Coroutine[Any, Any, Any]) -> None:
+    for task in asyncio.all_tasks():
+        if task.get_coro() is coroutine:
+            task.cancel()
+            return
+    coroutine.close()  # never begun, or over

@@ -28,18 +28,20 @@ class Way:
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def _pass_on(self, asker: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
-        behind = None
-        with suppress(OSError):
-            behind = await asyncio.open_connection("127.0.0.1", self.behind or 1)
-        if behind is not None:
-            ways = (self._pump(asker, behind[1], False), self._pump(behind[0], to, True))
-            pumps = [asyncio.create_task(way) for way in ways]
-            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-            for pump in pumps:
-                pump.cancel()
-            await asyncio.gather(*pumps, return_exceptions=True)
-            behind[1].close()
-        to.close()
+        writers = [to]
+        try:
+            with suppress(OSError):
+                back, forth = await asyncio.open_connection("127.0.0.1", self.behind or 1)
+                writers.append(forth)
+                ways = (self._pump(asker, forth, False), self._pump(back, to, True))
+                pumps = [asyncio.create_task(way) for way in ways]
+                await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+                for pump in pumps:
+                    pump.cancel()
+                await asyncio.gather(*pumps, return_exceptions=True)
+        finally:  # also when the way ends
+            for writer in writers:
+                writer.close()
 
     async def _pump(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_answer: bool

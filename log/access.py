@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from duolog.log.fetched import Fetched, FetchedEncoded
 from duolog.log.groups_seen import KafkaSeen
 from duolog.log.mirror_model import Mirror, MirrorChange, MirrorProducer, MirrorTarget
+from duolog.log.mirror_modes import MirrorMode, MirrorModes, MirrorReport
 from duolog.log.model import (
     Appended,
+    GroupMember,
     GroupPosition,
     LogStats,
     Op,
@@ -22,6 +24,7 @@ from duolog.log.model import (
     Retention,
     RetentionRun,
     Route,
+    Settled,
     Side,
     Start,
     Swept,
@@ -199,6 +202,11 @@ class LogAccess(Protocol):
     def group_positions(
         self, group: str | None = None, reference: TopicRef | None = None
     ) -> tuple[GroupPosition, ...]: ...
+    def group_members(self, group: str | None = None) -> tuple[GroupMember, ...]:
+        """Who reads for a group now, of all groups if none is given. A log that nobody serves has
+        no members.
+        """
+
     def ack(
         self,
         group: str,
@@ -220,7 +228,11 @@ class LogAccess(Protocol):
         expected_version: int | None = None,
         side: Side = Side.NATIVE,
     ) -> GroupPosition:
-        """Move a group anywhere; with a version, only if nobody moved it since (0: it has none)."""
+        """Move a group anywhere; with a version, only if nobody moved it since (0: it has none).
+
+        Through a host that mirrors, Kafka's offset goes there too, and not while the group has
+        members there.
+        """
 
     def remember_kafka(
         self,
@@ -237,7 +249,26 @@ class LogAccess(Protocol):
         Only if nobody moved the group since. The version grows with a move, not with a memory.
         """
 
-    def delete_group(self, group: str, reference: TopicRef | None = None) -> int: ...
+    def settle_group(
+        self,
+        group: str,
+        reference: TopicRef,
+        partition: int | None = None,
+        *,
+        timeout_seconds: float = 30.0,
+    ) -> Settled:
+        """Wait until the group is at one place here and in Kafka, in one partition or in all.
+
+        At once where nothing is mirrored. Never raises for what Kafka does: that is pending.
+        """
+
+    def delete_group(
+        self, group: str, reference: TopicRef | None = None, *, side: Side = Side.NATIVE
+    ) -> int:
+        """Forget where a group was; how many positions that were.
+
+        Through a host that mirrors, also in Kafka, and not while it has members there.
+        """
 
     # -- the mirror in Kafka
 
@@ -256,6 +287,25 @@ class LogAccess(Protocol):
         """Change runs and skips, if nobody has since the version was read; the new version."""
 
     def forget_mirror(self, reference: TopicRef, partition: int) -> bool: ...
+    def mirror_modes(self) -> MirrorModes:
+        """What is wanted of each topic's mirror."""
+
+    def set_mirror_mode(self, reference: TopicRef | None, mode: MirrorMode) -> tuple[str, ...]:
+        """Pause, resume or detach the mirror of a topic, or of all; the topics that it changed.
+
+        Detaching forgets what is remembered of it, and what groups were last seen at in Kafka.
+        Resuming a mirror that copies in Kafka have halted leaves those where they are.
+        """
+
+    def tell_mirror(self, reports: tuple[MirrorReport, ...], *, anew: bool = False) -> None:
+        """A mirror's worker says how partitions are; anew: what was said before does not hold.
+
+        Nothing is stored. It is forgotten when nobody has told anything for 15 s.
+        """
+
+    def mirror_reports(self, reference: TopicRef | None = None) -> tuple[MirrorReport, ...]:
+        """What a worker has said last of its partitions, of one topic if given."""
+
     def mirror_producer(self, cluster_id: str) -> MirrorProducer | None:
         """The producer id that this log, and no copy of it, has in a cluster."""
 
@@ -271,6 +321,12 @@ class LogAccess(Protocol):
         cancelled: Callable[[], bool] = ...,
     ) -> RetentionRun: ...
     def stats(self) -> LogStats: ...
+    def checkpoint(self) -> str:
+        """Make a consistent copy in the log's own folder, for a backup to fetch; its name.
+
+        It takes the place of the one before.
+        """
+
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...

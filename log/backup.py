@@ -1,14 +1,41 @@
-"""A consistent copy of a log that is in use."""
+"""A consistent copy of a log that is in use.
+
+RocksDB makes a checkpoint: links to its files, which it never changes, and copies of the few that
+grow. That takes milliseconds and holds nobody up. What leaves the log's disk is copied from there,
+when the log has long gone on.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
 
-from duolog.errors import UnsupportedLocation
-from duolog.log.identity import write_format
+from duolog.errors import FolderNotEmpty, NotABackup, UnsupportedFormat, UnsupportedLocation
+from duolog.log.copying import copy_files, files_in
+from duolog.log.identity import FORMAT_FILE, read_format, write_format
 from duolog.log.mark import Mark
 from duolog.log.owner import sync_folder
 from duolog.log.store import Store
+
+CHECKPOINTS: Final = "checkpoints"
+NOTE_FILE: Final = "backup.json"
+_VERSION: Final = 1
+_PIECES: Final = ("db", "mark")
+
+
+@dataclass(frozen=True, slots=True)
+class BackupNote:
+    """What a backup says of itself."""
+
+    log_id: str
+    taken_ms: int
+    version: int = _VERSION
 
 
 def write_backup(store: Store, log_folder: Path, folder: Path) -> Path:
@@ -17,6 +44,27 @@ def write_backup(store: Store, log_folder: Path, folder: Path) -> Path:
         raise UnsupportedLocation(f"{folder} is already there. Give the backup a new folder.")
     if folder.is_relative_to(log_folder):
         raise UnsupportedLocation(f"A backup of {log_folder} cannot lie inside it.")
+    return _write(store, folder)
+
+
+def write_checkpoint(store: Store, log_folder: Path, note: BackupNote) -> str:
+    """A copy inside the log's own folder, to be fetched from there; its name.
+
+    There is one at a time: those of backups that were cut short go away.
+    """
+    checkpoints = log_folder / CHECKPOINTS
+    shutil.rmtree(checkpoints, ignore_errors=True)
+    folder = _write(store, checkpoints / uuid.uuid4().hex)
+    (folder / NOTE_FILE).write_text(json.dumps(asdict(note)))
+    return folder.name
+
+
+def remove_checkpoints(log_folder: Path) -> None:
+    """What was fetched is not needed any more."""
+    shutil.rmtree(log_folder / CHECKPOINTS, ignore_errors=True)
+
+
+def _write(store: Store, folder: Path) -> Path:
     folder.mkdir(parents=True, mode=0o700)
     sequence = store.checkpoint(folder / "db")
     mark = Mark(folder / "mark")
@@ -28,3 +76,76 @@ def write_backup(store: Store, log_folder: Path, folder: Path) -> Path:
     write_format(folder)
     sync_folder(folder.parent)
     return folder
+
+
+def fetch_checkpoint(
+    log_folder: Path,
+    name: str,
+    target: Path,
+    advance: Callable[[int], object],
+    *,
+    may_link: bool = False,
+) -> int:
+    """Bring a checkpoint to the folder of a backup; its bytes.
+
+    FORMAT comes last: without it, nobody takes the folder for a backup.
+    """
+    checkpoint = log_folder / CHECKPOINTS / name
+    files = files_in(checkpoint, (*_PIECES, NOTE_FILE))
+    size = copy_files(checkpoint, target, files, advance, may_link=may_link)
+    write_format(target)
+    sync_folder(target.parent)
+    return size
+
+
+def check_target(log_folder: Path, target: Path) -> None:
+    """Refuse a place that a backup cannot have."""
+    real = Path(os.path.realpath(target))
+    if real.is_relative_to(os.path.realpath(log_folder)):
+        raise UnsupportedLocation(f"A backup of {log_folder} cannot lie inside it.")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        begun = target.is_dir() and not (target / FORMAT_FILE).exists()
+        hint = " It may be a backup that was cut short: remove it then." if begun else ""
+        raise FolderNotEmpty(f"{target} is not empty. Give the backup a new folder.{hint}")
+
+
+def size_of(folder: Path) -> int:
+    """How many bytes a backup, or a log that is not in use, takes."""
+    return sum((folder / file).stat().st_size for file in files_in(folder, _PIECES))
+
+
+def read_backup(source: Path) -> BackupNote | None:
+    """What a backup says of itself; None for a copy of a log that says nothing.
+
+    Refuses what is no backup, or was not finished, or comes from a newer Duolog.
+    """
+    if not source.is_dir():
+        raise NotABackup(f"{source} is no folder. Give the folder of a backup.")
+    missing = [name for name in (FORMAT_FILE, *_PIECES) if not (source / name).exists()]
+    if missing:
+        raise NotABackup(
+            f"{source} is no finished backup: it has no {', '.join(missing)}. Give the folder that "
+            "`duolog backup` has written to its end."
+        )
+    read_format(source)
+    note = source / NOTE_FILE
+    if not note.exists():
+        return None
+    try:
+        fields = json.loads(note.read_text())
+        version = int(fields["version"])
+        if version <= _VERSION:
+            return BackupNote(str(fields["log_id"]), int(fields["taken_ms"]), version)
+    except (ValueError, KeyError, TypeError) as error:
+        raise NotABackup(f"{note} cannot be read: {error}. Take another backup.") from error
+    raise UnsupportedFormat(
+        f"The backup in {source} has version {version}, this Duolog knows up to {_VERSION}. Use a "
+        "newer Duolog."
+    )
+
+
+def copy_backup(source: Path, target: Path, advance: Callable[[int], object]) -> int:
+    """Bring a backup to where it is looked at; its bytes. The log shares nothing with it then."""
+    size = copy_files(source, target, files_in(source, _PIECES), advance)
+    write_format(target)
+    return size

@@ -125,6 +125,11 @@ def decode(encoded: bytes) -> Any:
     return stream.read_next_batch()
 
 
+def check(encoded: bytes) -> BatchHeader:
+    """The header of a batch that matches its checksum; what does not is refused."""
+    return _checked(encoded)[0]
+
+
 def is_packed(encoded: bytes) -> bool:
     """Whether the body is that of a few single records."""
     return read_header(encoded).body == _PACKED

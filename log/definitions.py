@@ -68,6 +68,7 @@ class DropTopic(ClearTopic):
             delete_records(round_.batch, where)
             round_.batch.delete("heads", partition_key(where))
             round_.set_mirror(where, None)
+        round_.set_mirror_modes(round_.mirror_modes.without(topic.id))
         round_.batch.delete("topics", topic_key(topic.id))
         for key in round_.positions_where(lambda _, where: where.topic_id == topic.id):
             round_.set_position(key, None)

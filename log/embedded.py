@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from duolog.errors import NotWritten, UnknownTopic
 from duolog.log import epochs
 from duolog.log.access import DEFAULT_FETCH_BYTES, DEFAULT_FETCH_RECORDS, TopicRef
 from duolog.log.appends import Appender
-from duolog.log.backup import write_backup
+from duolog.log.backup import BackupNote, write_backup, write_checkpoint
 from duolog.log.cache import BatchCache
 from duolog.log.catalogue import Catalogue, partition_of, partitions_of
 from duolog.log.commits import Committer, Nothing
@@ -26,10 +28,12 @@ from duolog.log.identity import Identity, check_format, establish
 from duolog.log.location import check_location
 from duolog.log.mark import Mark
 from duolog.log.mirror_model import Mirror, MirrorChange, MirrorProducer, MirrorTarget
+from duolog.log.mirror_modes import MirrorMode, MirrorModes, MirrorReport
 from duolog.log.mirroring import Mirrors
 from duolog.log.model import (
     Appended,
     Format,
+    GroupMember,
     GroupPosition,
     LogStats,
     Op,
@@ -39,6 +43,7 @@ from duolog.log.model import (
     Retention,
     RetentionRun,
     Route,
+    Settled,
     Side,
     Start,
     Swept,
@@ -47,10 +52,11 @@ from duolog.log.model import (
     Writer,
 )
 from duolog.log.options import LogOptions
-from duolog.log.owner import HostHint, Ownership, sync_folder, take_ownership
+from duolog.log.owner import UNFINISHED, HostHint, Ownership, sync_folder, take_ownership
 from duolog.log.part import Part
 from duolog.log.publishing import Publisher, Then
 from duolog.log.reads import Reader
+from duolog.log.refill import PartitionRefill
 from duolog.log.retention import enforce_retention
 from duolog.log.routed import routed_records
 from duolog.log.routing.codec import Codec, Codecs
@@ -60,6 +66,18 @@ from duolog.log.schemas import SchemaDocuments
 from duolog.log.staging import LocalStaging, staging_folder, sweep_all
 from duolog.log.state import State
 from duolog.log.store import Store, WriteFailed, named_failure
+from duolog.log.whole import Whole, check_whole
+
+
+class Attendance(Protocol):
+    """Whoever serves the log knows who reads for a group. Asked from any thread."""
+
+    def members(self, group: str | None) -> tuple[GroupMember, ...]:
+        """The members of a group, or of all."""
+
+    def check_no_members(self, group: str, topic_id: int | None, what: str) -> None:
+        """Raises GroupHasMembers: it cannot be done so long as there are some."""
+
 
 CodecsFor = Callable[[SchemaDocuments], Codecs]
 
@@ -104,6 +122,8 @@ def open_log(
             raise _not_opened(folder, error) from error
         committed = ((writer, stored.epoch) for writer, stored in epochs.load_all(store))
         sweep_all(folder, committed, options.clock.now_ms())
+        if (folder / UNFINISHED).exists():  # of a restore that has come to its end, all but this
+            shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
         undo.pop_all()
     return EmbeddedLog(state, identity, ownership, mark, codecs_for)
 
@@ -135,9 +155,11 @@ class EmbeddedLog:
         self._reader = Reader(state)
         self._groups = Groups(state, self._committer)
         self._mirrors = Mirrors(state, self._committer, identity.log_id)
+        self._attendance: Attendance | None = None
         self.schema_documents = SchemaDocuments(state, self._committer)
         self._codecs = codecs_for(self.schema_documents)
         self._when_closed = ExitStack()
+        self._one_checkpoint = threading.Lock()
         self.identity = identity
 
     @property
@@ -376,6 +398,13 @@ class EmbeddedLog:
 
     # -- groups
 
+    def attend(self, attendance: Attendance) -> None:
+        """From here on somebody knows the members of groups."""
+        self._attendance = attendance
+
+    def group_members(self, group: str | None = None) -> tuple[GroupMember, ...]:
+        return () if self._attendance is None else self._attendance.members(group)
+
     def group_position(
         self, group: str, reference: TopicRef, partition: int
     ) -> GroupPosition | None:
@@ -408,6 +437,8 @@ class EmbeddedLog:
         side: Side = Side.NATIVE,
     ) -> GroupPosition:
         topic = self.topic(reference)
+        if self._attendance is not None:
+            self._attendance.check_no_members(group, topic.id, "moved")
         return self._groups.seek(group, topic, partition, position, expected_version, side)
 
     def remember_kafka(
@@ -425,7 +456,32 @@ class EmbeddedLog:
             group, topic, partition, seen, expected_version, position
         )
 
-    def delete_group(self, group: str, reference: TopicRef | None = None) -> int:
+    def settle_group(
+        self,
+        group: str,
+        reference: TopicRef,
+        partition: int | None = None,
+        *,
+        timeout_seconds: float = 30.0,  # noqa: ARG002 - nobody here could change it meanwhile
+    ) -> Settled:
+        topic = self.topic(reference)
+        if partition is not None:
+            self._groups.position(group, topic, partition)  # there is such a partition
+        mirrored = {each.partition for each in self._mirrors.all(topic)}
+        if not mirrored if partition is None else partition not in mirrored:
+            return Settled()
+        return Settled("no host mirrors the log now; one that does brings both sides together")
+
+    def delete_group(
+        self,
+        group: str,
+        reference: TopicRef | None = None,
+        *,
+        side: Side = Side.NATIVE,  # noqa: ARG002 - a host that mirrors asks
+    ) -> int:
+        topic = self._maybe(reference)
+        if self._attendance is not None:
+            self._attendance.check_no_members(group, None if topic is None else topic.id, "deleted")
         return self._groups.delete(group, self._maybe(reference))
 
     # -- the mirror in Kafka
@@ -446,6 +502,18 @@ class EmbeddedLog:
 
     def forget_mirror(self, reference: TopicRef, partition: int) -> bool:
         return self._mirrors.forget(self.topic(reference), partition)
+
+    def mirror_modes(self) -> MirrorModes:
+        return self._mirrors.modes()
+
+    def set_mirror_mode(self, reference: TopicRef | None, mode: MirrorMode) -> tuple[str, ...]:
+        return self._mirrors.set_mode(self._maybe(reference), mode)
+
+    def tell_mirror(self, reports: tuple[MirrorReport, ...], *, anew: bool = False) -> None:
+        self._mirrors.tell(reports, anew=anew)
+
+    def mirror_reports(self, reference: TopicRef | None = None) -> tuple[MirrorReport, ...]:
+        return self._mirrors.told(self._maybe(reference))
 
     def mirror_producer(self, cluster_id: str) -> MirrorProducer | None:
         return self._mirrors.producer(cluster_id)
@@ -496,6 +564,23 @@ class EmbeddedLog:
     def backup(self, folder: str | os.PathLike[str]) -> Path:
         """Write a consistent copy into a new folder, while the log is in use."""
         return write_backup(self._state.store, self._state.folder, check_location(folder))
+
+    def checkpoint(self) -> str:
+        note = BackupNote(self.log_id, self._state.options.clock.now_ms())
+        with self._one_checkpoint:
+            return write_checkpoint(self._state.store, self._state.folder, note)
+
+    def check_whole(self, advance: Callable[[int], object] = lambda _: None) -> Whole:
+        """Read all of it, and raise DamagedLog where something is not as it was written.
+
+        `advance` is told of the bytes as they are read.
+        """
+        return check_whole(self._state, advance)
+
+    def refill(self, reference: TopicRef, partition: int, start: int) -> PartitionRefill:
+        """Put records back into an empty partition, whose first one has this offset."""
+        where = partition_of(self.topic(reference), partition)
+        return PartitionRefill(self._state, where, start)
 
     @property
     def closed(self) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from duolog.errors import AckBeyondHead, InvalidRequest, UnknownGroup
+from duolog.errors import AckBeyondHead, InvalidRequest, PositionChanged, UnknownGroup
 from duolog.log.catalogue import partition_of
 from duolog.log.commits import Committer, Job
 from duolog.log.groups_seen import KafkaSeen
+from duolog.log.mirror_modes import MirrorMode
 from duolog.log.model import (
     GroupPosition,
     Head,
@@ -46,15 +47,12 @@ class Groups:
 
     def positions(self, group: str | None, topic: Topic | None) -> tuple[GroupPosition, ...]:
         """All positions, of one group or topic if given."""
-        topics = self._state.catalogue.by_id
+        topics, known = self._state.catalogue.by_id, self._state.positions
+        found = known.all() if group is None else known.of_group(group)
         return tuple(
             _shown(name, topics[where.topic_id], where.partition, stored)
-            for (name, where), stored in sorted(
-                self._state.positions.copy().items(), key=lambda item: item[0]
-            )
-            if where.topic_id in topics
-            and (group is None or name == group)
-            and (topic is None or where.topic_id == topic.id)
+            for (name, where), stored in sorted(found, key=lambda item: item[0])
+            if where.topic_id in topics and (topic is None or where.topic_id == topic.id)
         )
 
     def ack(
@@ -118,6 +116,11 @@ class Groups:
 
         def decide(current: StoredPosition | None, head: Head, now_ms: int) -> StoredPosition:
             check_version(current, expected_version)
+            if self._state.mirror_modes.of(topic.id) is MirrorMode.DETACHED:
+                raise PositionChanged(
+                    f"The mirror of topic '{topic.name}' was detached, so nothing that Kafka holds "
+                    f"moves group '{group}' there any more."
+                )
             if position is not None:
                 _check_written(topic, partition, position, head)
                 return replace(moved(current, position, now_ms, Side.KAFKA), kafka=seen)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from duolog.errors import DamagedLog, UnsupportedFormat
-from duolog.log.owner import sync_folder
+from duolog.log.owner import UNFINISHED, sync_folder, unfinished
 from duolog.log.store import Store, WriteBatch
 
 FORMAT = 1
@@ -41,6 +41,8 @@ def check_format(folder: Path) -> None:
     file = folder / FORMAT_FILE
     if not file.exists():
         others = sorted({entry.name for entry in folder.iterdir()} - _BEFORE_FORMAT)
+        if UNFINISHED in others:
+            raise unfinished(folder)
         if others:
             raise UnsupportedFormat(
                 f"{folder} is not empty and holds no log (it has {', '.join(others[:3])}, but no "
@@ -48,6 +50,12 @@ def check_format(folder: Path) -> None:
             )
         write_format(folder)
         return
+    read_format(folder)
+
+
+def read_format(folder: Path) -> int:
+    """The format of a log or backup; refused by name when it is newer than what is known."""
+    file = folder / FORMAT_FILE
     line = file.read_text(errors="replace")
     words = line.split()
     if line != _FORMAT_LINE.format(words[-1] if words else "") or not words[-1].isdigit():
@@ -57,6 +65,7 @@ def check_format(folder: Path) -> None:
             f"The log in {folder} has format {words[-1]}, this Duolog knows up to {FORMAT}. Use "
             "a newer Duolog; nothing was changed."
         )
+    return int(words[-1])
 
 
 def write_format(folder: Path) -> None:
@@ -81,6 +90,15 @@ def establish(store: Store, folder: Path) -> Identity:
     if fields["home"] == _home(folder):
         return Identity(fields["log_id"], fields["copied_from"])
     return _write(store, folder, Identity(uuid.uuid4().hex, copied_from=fields["log_id"]))
+
+
+def rehome(store: Store, folder: Path) -> Identity:
+    """Let a log that was made elsewhere, and moved here piece by piece, keep its identity."""
+    stored = store.get("meta", _KEY)
+    if stored is None:
+        raise DamagedLog(f"The log in {folder} has no identity. Restore a backup.")
+    fields = json.loads(stored)
+    return _write(store, folder, Identity(fields["log_id"], fields["copied_from"]))
 
 
 def _write(store: Store, folder: Path, identity: Identity) -> Identity:

@@ -71,6 +71,15 @@ def skip_key(where: TopicPartition, first_log_offset: int) -> bytes:
     return b"s" + record_key(where, first_log_offset)
 
 
+def mirror_mode_key(topic_id: int | None) -> bytes:
+    """Of one topic, or of all that have none of their own."""
+    return b"c" + (b"" if topic_id is None else topic_key(topic_id))
+
+
+def parse_mirror_mode_key(key: bytes) -> int | None:
+    return int(_TOPIC.unpack(key[1:])[0]) if len(key) > 1 else None
+
+
 def producer_key(cluster_id: str) -> bytes:
     return b"p" + cluster_id.encode()
 

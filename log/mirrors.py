@@ -18,11 +18,20 @@ from duolog.log.keys import (
     run_key,
     skip_key,
 )
-from duolog.log.mirror_model import Mirror, MirrorTarget, Run, Skip, SkipReason
+from duolog.log.mirror_model import (
+    Mirror,
+    MirrorTarget,
+    OffsetHeader,
+    Pruned,
+    Run,
+    Skip,
+    SkipReason,
+)
 from duolog.log.model import TopicPartition
 from duolog.log.store import Store, WriteBatch
 
-VERSION = 1
+VERSION = 1  # of all entries but the mirror's own
+MIRROR_VERSION = 2  # 1 knew no offset headers, pruning, copies or restored logs
 
 StoredMirror = Mirror
 """Its topic is empty: names change, so the catalogue says it when it is shown."""
@@ -43,6 +52,8 @@ def write_mirror(
         batch.delete("mirror", mirror_key(where))
     else:
         batch.put("mirror", mirror_key(where), _pack_mirror(now))
+    if now is not None and before is not None and now.pruned != before.pruned:
+        old_runs, old_skips = _prune(batch, where, before, now)
     for run in old_runs[_same(old_runs, runs) :]:
         batch.delete("mirror", run_key(where, run.first_log_offset))
     for run in runs[_same(old_runs, runs) :]:
@@ -51,6 +62,26 @@ def write_mirror(
         batch.delete("mirror", skip_key(where, skip.first_log_offset))
     for skip in skips[_same(old_skips, skips) :]:
         batch.put("mirror", skip_key(where, skip.first_log_offset), _pack_skip(skip))
+
+
+def _prune(
+    batch: WriteBatch, where: TopicPartition, before: StoredMirror, now: StoredMirror
+) -> tuple[tuple[Run, ...], tuple[Skip, ...]]:
+    """Delete what is before the first ones now; what is left of those before."""
+    runs = _before(before.runs, now.runs)
+    skips = _before(before.skips, now.skips)
+    for run in before.runs[:runs]:
+        batch.delete("mirror", run_key(where, run.first_log_offset))
+    for skip in before.skips[:skips]:
+        batch.delete("mirror", skip_key(where, skip.first_log_offset))
+    return before.runs[runs:], before.skips[skips:]
+
+
+def _before(old: tuple[Run, ...] | tuple[Skip, ...], now: tuple[Run | Skip, ...]) -> int:
+    """How many of the old ones lie before the first one now."""
+    if not now:
+        return len(old)
+    return sum(each.first_log_offset < now[0].first_log_offset for each in old)
 
 
 def load_mirrors(store: Store) -> StoredMirrors:
@@ -62,7 +93,7 @@ def load_mirrors(store: Store) -> StoredMirrors:
 
 def _load(store: Store, where: TopicPartition, packed: bytes) -> StoredMirror:
     fields = json.loads(packed)
-    _check_version(fields["v"])
+    _check_version(fields["v"], MIRROR_VERSION)
     beyond = TopicPartition(where.topic_id, where.partition + 1)
     runs = store.scan("mirror", run_key(where, 0), run_key(beyond, 0))
     skips = store.scan("mirror", skip_key(where, 0), skip_key(beyond, 0))
@@ -73,6 +104,10 @@ def _load(store: Store, where: TopicPartition, packed: bytes) -> StoredMirror:
         MirrorTarget(**fields["target"]),
         tuple(_unpack_run(*entry) for entry in runs),
         tuple(_unpack_skip(*entry) for entry in skips),
+        tuple(OffsetHeader(*each) for each in fields.get("offset_headers", ())),
+        Pruned(*fields.get("pruned", ())),
+        fields.get("copied_at"),
+        fields.get("settled_upto", 0),
     )
 
 
@@ -85,7 +120,15 @@ def _same(before: tuple[Any, ...], now: tuple[Any, ...]) -> int:
 
 
 def _pack_mirror(mirror: StoredMirror) -> bytes:
-    fields = {"v": VERSION, "version": mirror.version, "target": asdict(mirror.target)}
+    fields = {
+        "v": MIRROR_VERSION,
+        "version": mirror.version,
+        "target": asdict(mirror.target),
+        "offset_headers": [[each.first_log_offset, each.name] for each in mirror.offset_headers],
+        "pruned": list(asdict(mirror.pruned).values()),
+        "copied_at": mirror.copied_at,
+        "settled_upto": mirror.settled_upto,
+    }
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
@@ -109,6 +152,6 @@ def _unpack_skip(key: bytes, packed: bytes) -> Skip:
     return Skip(record_base_offset(key[1:]), count, _REASONS[reason])
 
 
-def _check_version(version: int) -> None:
-    if version != VERSION:
+def _check_version(version: int, highest: int = VERSION) -> None:
+    if not 1 <= version <= highest:
         raise UnsupportedFormat(f"A mirror is stored as version {version}. Use a newer Duolog.")

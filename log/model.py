@@ -112,10 +112,18 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much of a topic is kept; None is without limit."""
+    """How much of a topic is kept; None is without limit.
+
+    What a mirror has still to copy to Kafka is kept, however old, unless it does not wait for it.
+    """
 
     seconds: float | None = None
     max_bytes: int | None = None
+    waits_for_mirror: bool = True
+
+    @property
+    def is_limited(self) -> bool:
+        return self.seconds is not None or self.max_bytes is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +279,38 @@ class GroupPosition:
         return self.position - 1
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Whether a group is at one place in the log and in Kafka; `pending` says what is missing."""
+
+    pending: str = ""
+
+    @property
+    def is_settled(self) -> bool:
+        return not self.pending
+
+
+class MemberKind(StrEnum):
+    """Where a member of a group reads."""
+
+    NATIVE = "native"
+    KAFKA = "kafka"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A consumer that is a member of a group now, and what it has of one topic."""
+
+    group: str
+    topic: str
+    member_id: str
+    kind: MemberKind
+    client_id: str  # what it calls itself, or who it is to the host
+    host: str
+    partitions: tuple[int, ...]
+    generation: int | None = None  # of a native one's partitions
+
+
 def position_after(upto_offset: int) -> int:
     """The position of a group that acknowledged everything up to and including this offset."""
     return upto_offset + 1
@@ -290,11 +330,26 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldBack:
+    """What retention has to leave because a mirror has not copied it; there may be more behind."""
+
+    records: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: HeldBack) -> HeldBack:
+        return HeldBack(self.records + other.records, self.bytes + other.bytes)
+
+
+@dataclass(frozen=True, slots=True)
 class RetentionRun:
-    """What one run took away, by topic. `cancelled`: it was told to stop before it was through."""
+    """What one run took away, by topic. `cancelled`: it was told to stop before it was through.
+
+    `held_back` names the topics with records that stay only for their mirror in Kafka.
+    """
 
     by_topic: dict[str, Swept]
     cancelled: bool = False
+    held_back: dict[str, HeldBack] = field(default_factory=dict)
 
     @property
     def total(self) -> Swept:

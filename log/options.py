@@ -19,6 +19,10 @@ FaultPoint = Literal[
     "publish.synced",  # durable, not yet visible
     "store.sync",  # instead of a sync: may raise what a failing disk raises
     "store.take_files",  # instead of taking files: the same
+    "restore.made",  # the log is whole, in the folder inside
+    "restore.moved_some",  # one of its pieces is where it belongs
+    "restore.moved",  # all are, and nothing says yet that it is a log
+    "restore.is_log",  # it is one, and what it was made in is still there
 ]
 """Places where tests let a process die or a disk fail."""
 

@@ -25,11 +25,13 @@ from pathlib import Path
 from weakref import WeakSet
 
 from duolog.clock import Clock
-from duolog.errors import LogBusy, LogNotFound, UnsupportedLocation
+from duolog.errors import LogBusy, LogNotFound, RestoreUnfinished, UnsupportedLocation
 
 _FIRST_PAUSE_SECONDS = 0.001
 _LONGEST_PAUSE_SECONDS = 0.05
 _SECRET_BYTES = 32
+UNFINISHED = "restoring"
+"""The folder in which a log is restored; as long as there is no FORMAT beside it, it is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,8 @@ def take_ownership(
     `meanwhile` is called each time that somebody else is seen to own it, and may raise.
     """
     if not create and not (folder / "db").is_dir():
+        if (folder / UNFINISHED).is_dir():
+            raise unfinished(folder)
         raise LogNotFound(f"There is no log in {folder}. Check the path, or create one there.")
     _make_durably(folder)
     deadline = clock.monotonic() + wait_seconds
@@ -149,6 +153,13 @@ def take_ownership(
             raise _busy(folder, wait_seconds)
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+
+def unfinished(folder: Path) -> RestoreUnfinished:
+    return RestoreUnfinished(
+        f"A log was being restored into {folder}, and that has not come to its end. Run the same "
+        "`duolog restore` again: it begins anew, in the same folder."
+    )
 
 
 def _make_durably(folder: Path) -> None:

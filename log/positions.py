@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -31,7 +32,37 @@ class StoredPosition:
 
 
 PositionKey = tuple[str, TopicPartition]
-Positions = dict[PositionKey, StoredPosition]
+
+
+class Positions:
+    """Of all groups, each found without a look at the others. One thread changes them; all read."""
+
+    def __init__(self, known: Iterable[tuple[PositionKey, StoredPosition]] = ()) -> None:
+        self._groups: dict[str, dict[TopicPartition, StoredPosition]] = {}
+        for key, position in known:
+            self.put(key, position)
+
+    def get(self, key: PositionKey) -> StoredPosition | None:
+        group, where = key
+        return self._groups.get(group, {}).get(where)
+
+    def put(self, key: PositionKey, position: StoredPosition | None) -> None:
+        """None: it is forgotten."""
+        group, where = key
+        held = self._groups.setdefault(group, {})
+        if position is not None:
+            held[where] = position
+        else:
+            held.pop(where, None)
+        if not held:
+            del self._groups[group]
+
+    def of_group(self, group: str) -> list[tuple[PositionKey, StoredPosition]]:
+        held = self._groups.get(group, {}).copy()
+        return [((group, where), position) for where, position in held.items()]
+
+    def all(self) -> list[tuple[PositionKey, StoredPosition]]:
+        return [each for group in self._groups.copy() for each in self.of_group(group)]
 
 
 def acknowledged(
@@ -100,7 +131,5 @@ def _unpack_seen(fields: dict[str, Any]) -> KafkaSeen:
 
 
 def load_positions(store: Store) -> Positions:
-    return {
-        parse_group_key(key): unpack_position(packed)
-        for key, packed in store.scan("groups", b"", b"\xff" * 300)
-    }
+    stored = store.scan("groups", b"", b"\xff" * 300)
+    return Positions((parse_group_key(key), unpack_position(packed)) for key, packed in stored)

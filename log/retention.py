@@ -8,7 +8,15 @@ from collections.abc import Callable
 from duolog.log.catalogue import partitions_of
 from duolog.log.commits import Committer, Job
 from duolog.log.keys import record_key, time_key
-from duolog.log.model import Head, Retention, RetentionRun, Swept, Topic, TopicPartition
+from duolog.log.model import (
+    Head,
+    HeldBack,
+    Retention,
+    RetentionRun,
+    Swept,
+    Topic,
+    TopicPartition,
+)
 from duolog.log.rounds import Round
 from duolog.log.state import State
 from duolog.log.store import Store
@@ -25,24 +33,27 @@ def enforce_retention(
 ) -> RetentionRun:
     """Apply each topic's retention, a partition at a time."""
     swept: dict[str, Swept] = {}
+    held: dict[str, HeldBack] = {}
     for topic in topics:
-        if topic.retention == Retention():
+        if not topic.retention.is_limited:
             continue
         swept[topic.name] = Swept()
         for where in partitions_of(topic):
             start = 0
             while True:
                 if cancelled():
-                    return RetentionRun(swept, cancelled=True)
+                    return RetentionRun(swept, True, held)
                 job = _Sweep(topic, where)
                 committer.run(job)
                 if not job.swept.messages_deleted:
+                    if job.held_back.records:
+                        held[topic.name] = held.get(topic.name, HeldBack()) + job.held_back
                     break
                 swept[topic.name] += job.swept
                 start = job.start
             if start:
                 state.store.reclaim("records", record_key(where, 0), record_key(where, start))
-    return RetentionRun(swept)
+    return RetentionRun(swept, held_back=held)
 
 
 class _Sweep(Job):
@@ -53,6 +64,7 @@ class _Sweep(Job):
         self._topic = topic
         self._where = where
         self.swept = Swept()
+        self.held_back = HeldBack()
         self.start = 0
 
     def gates(self, state: State) -> frozenset[TopicPartition]:
@@ -64,7 +76,12 @@ class _Sweep(Job):
         if topic is None:  # dropped meanwhile, with all its records
             return
         head = round_.head(self._where)
-        kept, last_gone = cut(round_.state.store, self._where, head, topic.retention, round_.now_ms)
+        store, rules = round_.state.store, topic.retention
+        kept, last_gone = cut(store, self._where, head, rules, round_.now_ms)
+        wanted, upto = kept, self._mirrored(round_, topic, head)
+        if kept.start > upto:
+            kept, last_gone = cut(store, self._where, head, rules, round_.now_ms, upto)
+            self.held_back = HeldBack(wanted.start - kept.start, kept.bytes - wanted.bytes)
         if kept.start == head.start:
             return
         self.start = kept.start
@@ -75,13 +92,29 @@ class _Sweep(Job):
         round_.batch.delete_range("times", time_key(self._where, 0, 0), last_gone + b"\0")
         round_.set_head(self._where, kept)
 
+    def _mirrored(self, round_: Round, topic: Topic, head: Head) -> int:
+        """Before which offset nothing waits for the mirror. A topic without one waits for none."""
+        if not topic.retention.waits_for_mirror:
+            return head.next_offset
+        mirror = round_.mirror(self._where)
+        if mirror is not None:
+            return mirror.next_log_offset
+        begun = any(round_.mirror(where) is not None for where in partitions_of(topic))
+        return head.start if begun else head.next_offset
+
 
 def cut(
-    store: Store, where: TopicPartition, head: Head, retention: Retention, now_ms: int
+    store: Store,
+    where: TopicPartition,
+    head: Head,
+    retention: Retention,
+    now_ms: int,
+    upto: int | None = None,
 ) -> tuple[Head, bytes]:
     """The head after retention, and the key of the last entry of times that goes.
 
-    A batch goes when all its records are too old, or while the partition is larger than allowed.
+    A batch goes when all its records are too old, or while the partition is larger than allowed;
+    none goes that has records at `upto` or beyond.
     """
     oldest_ms = 0 if retention.seconds is None else now_ms - int(retention.seconds * 1000)
     start, size, last_gone = head.start, head.bytes, b""
@@ -89,6 +122,8 @@ def cut(
         too_old = batch.running_max_ms < oldest_ms
         too_large = retention.max_bytes is not None and size > retention.max_bytes
         if not (too_old or too_large) or batch.base_offset >= head.next_offset:
+            break
+        if upto is not None and batch.base_offset + batch.size.records > upto:
             break
         start = batch.base_offset + batch.size.records
         size -= batch.size.length

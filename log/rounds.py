@@ -16,6 +16,7 @@ from duolog.log.keys import (
     time_key,
     topic_key,
 )
+from duolog.log.mirror_control import StoredModes, write_modes
 from duolog.log.mirrors import StoredMirror, write_mirror
 from duolog.log.model import Head, Record, Topic, TopicPartition
 from duolog.log.positions import PositionKey, StoredPosition, pack_position
@@ -42,6 +43,7 @@ class Round:
         self._sizes: dict[TopicPartition, int] = {}
         self._positions: dict[PositionKey, StoredPosition | None] = {}
         self._mirrors: dict[TopicPartition, StoredMirror | None] = {}
+        self._mirror_modes: StoredModes | None = None
         self._published: dict[bytes, bytes] = {}
         self._sequences: dict[str, int] = {}
         self._latest: dict[TopicPartition, LatestOfPartition] = {}
@@ -78,7 +80,10 @@ class Round:
 
     def positions_where(self, wanted: Callable[[str, TopicPartition], bool]) -> list[PositionKey]:
         """The groups and partitions that have a position, as the round leaves it."""
-        known = {**self._state.positions, **self._positions}
+        known: dict[PositionKey, StoredPosition | None] = {
+            **dict(self._state.positions.all()),
+            **self._positions,
+        }
         return [key for key, position in known.items() if position is not None and wanted(*key)]
 
     def mirror(self, where: TopicPartition) -> StoredMirror | None:
@@ -89,6 +94,15 @@ class Round:
     def set_mirror(self, where: TopicPartition, mirror: StoredMirror | None) -> None:
         """Change a partition's mirror, or forget it."""
         self._mirrors[where] = mirror
+
+    @property
+    def mirror_modes(self) -> StoredModes:
+        """What is wanted of mirrors, as the round leaves it."""
+        return self._state.mirror_modes if self._mirror_modes is None else self._mirror_modes
+
+    def set_mirror_modes(self, modes: StoredModes) -> None:
+        """Change what is wanted of mirrors."""
+        self._mirror_modes = modes
 
     def stored_publish(self, writer: str, sequence: int) -> bytes | None:
         """What is remembered of a publisher's sequence."""
@@ -162,6 +176,8 @@ class Round:
                 self.batch.put("groups", group_key(group, where), pack_position(position))
         for where, mirror in self._mirrors.items():
             write_mirror(self.batch, where, self._state.mirrors.get(where), mirror)
+        if self._mirror_modes is not None:
+            write_modes(self.batch, self._state.mirror_modes, self._mirror_modes)
         for where, head in self._heads.items():
             self.batch.put("heads", partition_key(where), pack_head(head))
         self.batch.put("meta", _LAST_ROUND, self._number)
@@ -179,15 +195,13 @@ class Round:
         """Show it to readers."""
         self._state.catalogue = self.catalogue
         for key, position in self._positions.items():
-            if position is None:
-                self._state.positions.pop(key, None)
-            else:
-                self._state.positions[key] = position
+            self._state.positions.put(key, position)
         for where, mirror in self._mirrors.items():
             if mirror is None:
                 self._state.mirrors.pop(where, None)
             else:
                 self._state.mirrors[where] = mirror
+        self._state.mirror_modes = self.mirror_modes
         self._state.counters.positions_stored += len(self._positions)
         for call in self._afterwards:
             call()

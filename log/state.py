@@ -1,7 +1,7 @@
 """What an opened log keeps in memory, each thing with its owner.
 
-The committer's thread changes `catalogue`, `positions` and, for the gates it holds, the heads. An
-append changes the heads of the gates it holds. Everybody else only reads.
+The committer's thread changes `catalogue`, `positions`, what is known of mirrors and, for the gates
+it holds, the heads. An append changes the heads of the gates it holds. Everybody else only reads.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from duolog.log.debris import remove_debris
 from duolog.log.dedup import LatestChanges
 from duolog.log.gates import Gates
 from duolog.log.heads import Heads, load_heads
+from duolog.log.mirror_control import StoredModes, load_modes
 from duolog.log.mirrors import StoredMirrors, load_mirrors
 from duolog.log.model import TopicPartition
 from duolog.log.options import LogOptions
@@ -46,8 +47,9 @@ class State:
     options: LogOptions
     cache: BatchCache
     catalogue: Catalogue = field(default_factory=Catalogue)
-    positions: Positions = field(default_factory=dict)
+    positions: Positions = field(default_factory=Positions)
     mirrors: StoredMirrors = field(default_factory=dict)
+    mirror_modes: StoredModes = field(default_factory=StoredModes)
     heads: Heads = field(default_factory=Heads)
     gates: Gates[TopicPartition] = field(default_factory=Gates)
     writers: Gates[str] = field(default_factory=Gates)
@@ -60,6 +62,7 @@ class State:
         self.catalogue = load_catalogue(self.store)
         self.positions = load_positions(self.store)
         self.mirrors = load_mirrors(self.store)
+        self.mirror_modes = load_modes(self.store)
         heads = load_heads(self.store)
         remove_debris(self.store, self.catalogue, heads)
         self.heads.replace(heads)

@@ -20,7 +20,7 @@ from duolog.log.model import (
 )
 from duolog.log.routing.filter.tree import from_json, to_json
 
-VERSION = 1
+VERSION = 2  # 1 knew nothing of mirrors: its topics wait for theirs, as new ones do
 
 
 def topic_to_bytes(topic: Topic) -> bytes:
@@ -39,7 +39,7 @@ def topic_to_bytes(topic: Topic) -> bytes:
 
 def topic_from_bytes(stored: bytes) -> Topic:
     fields = json.loads(stored)
-    if fields["v"] != VERSION:
+    if fields["v"] not in {1, VERSION}:
         raise UnsupportedFormat(f"A topic is stored as version {fields['v']}. Use a newer Duolog.")
     settings = fields["settings"]
     return Topic(

@@ -12,8 +12,10 @@ from typing import Any, Final, Generic, TypeVar
 
 from duolog.log.groups_seen import KafkaSeen
 from duolog.log.mirror_model import Mirror, MirrorChange, MirrorProducer, MirrorTarget
+from duolog.log.mirror_modes import MirrorMode, MirrorModes, MirrorReport
 from duolog.log.model import (
     Appended,
+    GroupMember,
     GroupPosition,
     LogStats,
     Op,
@@ -23,6 +25,7 @@ from duolog.log.model import (
     Retention,
     RetentionRun,
     Route,
+    Settled,
     Side,
     Start,
     Swept,
@@ -113,6 +116,9 @@ GROUP_POSITION = Call[GroupPosition | None]("group_position", GroupPosition | No
 GROUP_POSITIONS = Call[tuple[GroupPosition, ...]](
     "group_positions", tuple[GroupPosition, ...], {"group": Any, "reference": Any}
 )
+GROUP_MEMBERS = Call[tuple[GroupMember, ...]](
+    "group_members", tuple[GroupMember, ...], {"group": Any}
+)
 ACK = Call[GroupPosition]("ack", GroupPosition, {**_GROUP, "upto_offset": Any, "side": Side})
 SEEK = Call[GroupPosition](
     "seek",
@@ -126,7 +132,12 @@ REMEMBER_KAFKA = Call[GroupPosition](
     {**_GROUP, "seen": KafkaSeen, "expected_version": Any, "position": Any},
     lambda arguments: arguments["position"] is None,
 )
-DELETE_GROUP = Call[int]("delete_group", Any, {"group": Any, "reference": Any}, _never)
+SETTLE_GROUP = Call[Settled](
+    "settle_group", Settled, {**_GROUP, "timeout_seconds": Any}, is_long=True
+)
+DELETE_GROUP = Call[int](
+    "delete_group", Any, {"group": Any, "reference": Any, "side": Side}, _never
+)
 
 _PARTITION: Final = {**_TOPIC, "partition": Any}
 
@@ -137,6 +148,12 @@ BEGIN_MIRROR = Call[Mirror](
 )
 CHANGE_MIRROR = Call[int]("change_mirror", Any, {**_PARTITION, "change": MirrorChange}, _never)
 FORGET_MIRROR = Call[bool]("forget_mirror", Any, _PARTITION)
+MIRROR_MODES = Call[MirrorModes]("mirror_modes", MirrorModes, {})
+SET_MIRROR_MODE = Call[tuple[str, ...]](
+    "set_mirror_mode", tuple[str, ...], {**_TOPIC, "mode": MirrorMode}
+)
+TELL_MIRROR = Call[None]("tell_mirror", Any, {"reports": tuple[MirrorReport, ...], "anew": Any})
+MIRROR_REPORTS = Call[tuple[MirrorReport, ...]]("mirror_reports", tuple[MirrorReport, ...], _TOPIC)
 MIRROR_PRODUCER = Call[MirrorProducer | None](
     "mirror_producer", MirrorProducer | None, {"cluster_id": Any}
 )
@@ -147,6 +164,8 @@ KEEP_MIRROR_PRODUCER = Call[MirrorProducer](
 ENFORCE_RETENTION = Call[RetentionRun](
     "enforce_retention", RetentionRun, _TOPIC, _never, is_long=True
 )
+
+CHECKPOINT = Call[str]("checkpoint", Any, {}, is_long=True)
 
 CALLS: Final[Mapping[str, Call[Any]]] = {
     call.name: call for call in list(globals().values()) if isinstance(call, Call)

@@ -14,6 +14,8 @@ from duolog.errors import (
     HostMismatch,
     HostRefused,
     InvalidRequest,
+    KafkaUnreachable,
+    KafkaWorkerUnavailable,
     LogUnusable,
     NotFound,
     OffsetOutOfRange,
@@ -36,6 +38,8 @@ _STATUSES: Final[tuple[tuple[type[DuologError], int], ...]] = (
     (WritesRefused, 503),
     (LogUnusable, 503),
     (TooBusy, 503),
+    (KafkaUnreachable, 503),
+    (KafkaWorkerUnavailable, 503),
 )
 
 

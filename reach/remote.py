@@ -18,10 +18,13 @@ from duolog.log.access import DEFAULT_FETCH_BYTES, DEFAULT_FETCH_RECORDS, TopicR
 from duolog.log.fetched import Fetched, FetchedEncoded
 from duolog.log.groups_seen import KafkaSeen
 from duolog.log.mirror_model import Mirror, MirrorChange, MirrorProducer, MirrorTarget
+from duolog.log.mirror_modes import MirrorMode, MirrorModes, MirrorReport
 from duolog.log.model import (
     Appended,
     Format,
+    GroupMember,
     GroupPosition,
+    HeldBack,
     LogStats,
     Op,
     PartitionOffsets,
@@ -30,6 +33,7 @@ from duolog.log.model import (
     Retention,
     RetentionRun,
     Route,
+    Settled,
     Side,
     Start,
     Swept,
@@ -331,6 +335,9 @@ class RemoteLog:
     ) -> tuple[GroupPosition, ...]:
         return self._call(calls.GROUP_POSITIONS, group=group, reference=reference)
 
+    def group_members(self, group: str | None = None) -> tuple[GroupMember, ...]:
+        return self._call(calls.GROUP_MEMBERS, group=group)
+
     def ack(
         self,
         group: str,
@@ -389,8 +396,26 @@ class RemoteLog:
             position=position,
         )
 
-    def delete_group(self, group: str, reference: TopicRef | None = None) -> int:
-        return self._call(calls.DELETE_GROUP, group=group, reference=reference)
+    def settle_group(
+        self,
+        group: str,
+        reference: TopicRef,
+        partition: int | None = None,
+        *,
+        timeout_seconds: float = 30.0,
+    ) -> Settled:
+        return self._call(
+            calls.SETTLE_GROUP,
+            group=group,
+            reference=reference,
+            partition=partition,
+            timeout_seconds=timeout_seconds,
+        )
+
+    def delete_group(
+        self, group: str, reference: TopicRef | None = None, *, side: Side = Side.NATIVE
+    ) -> int:
+        return self._call(calls.DELETE_GROUP, group=group, reference=reference, side=side)
 
     # -- the mirror in Kafka
 
@@ -419,6 +444,18 @@ class RemoteLog:
     def forget_mirror(self, reference: TopicRef, partition: int) -> bool:
         return self._call(calls.FORGET_MIRROR, reference=reference, partition=partition)
 
+    def mirror_modes(self) -> MirrorModes:
+        return self._call(calls.MIRROR_MODES)
+
+    def set_mirror_mode(self, reference: TopicRef | None, mode: MirrorMode) -> tuple[str, ...]:
+        return self._call(calls.SET_MIRROR_MODE, reference=reference, mode=mode)
+
+    def tell_mirror(self, reports: tuple[MirrorReport, ...], *, anew: bool = False) -> None:
+        self._call(calls.TELL_MIRROR, reports=reports, anew=anew)
+
+    def mirror_reports(self, reference: TopicRef | None = None) -> tuple[MirrorReport, ...]:
+        return self._call(calls.MIRROR_REPORTS, reference=reference)
+
     def mirror_producer(self, cluster_id: str) -> MirrorProducer | None:
         return self._call(calls.MIRROR_PRODUCER, cluster_id=cluster_id)
 
@@ -436,14 +473,19 @@ class RemoteLog:
         """Here `cancelled` is asked before each topic."""
         topics = self.topics() if reference is None else (self.topic(reference),)
         swept: dict[str, Swept] = {}
+        held: dict[str, HeldBack] = {}
         for topic in topics:
-            if topic.retention == Retention():
+            if not topic.retention.is_limited:
                 continue
             if cancelled():
-                return RetentionRun(swept, cancelled=True)
+                return RetentionRun(swept, True, held)
             run = self._call(calls.ENFORCE_RETENTION, reference=topic.id)
             swept.update(run.by_topic)
-        return RetentionRun(swept)
+            held.update(run.held_back)
+        return RetentionRun(swept, held_back=held)
+
+    def checkpoint(self) -> str:
+        return self._call(calls.CHECKPOINT)
 
     def stats(self) -> LogStats:
         """The host's counters, but for those of the cache, which is the one on this side."""

@@ -47,12 +47,16 @@ def ack(reader: Reader) -> Ack:
     group: str | None = None
     upto_offset: int | None = None
     partition: int | None = None
-    for clause in clauses(reader, "GROUP", "PARTITION", "UPTO"):
+    settled = False
+    for clause in clauses(reader, "GROUP", "PARTITION", "UPTO", "WAIT"):
         match clause:
             case "GROUP":
                 group = name(reader, "group")
             case "PARTITION":
                 partition = whole(reader, _A_PARTITION)
+            case "WAIT":
+                reader.expect("SETTLED")
+                settled = True
             case _:
                 reader.expect("OFFSET")
                 upto_offset = whole(reader, _AN_OFFSET)
@@ -60,7 +64,7 @@ def ack(reader: Reader) -> Ack:
         raise reader.error(reader.next, "Whose acknowledgement is it? GROUP 'g' is missing.")
     if upto_offset is None:
         raise reader.error(reader.next, "Up to where? UPTO OFFSET n is missing.")
-    return Ack(topic, group, upto_offset, partition)
+    return Ack(topic, group, upto_offset, partition, settled)
 
 
 def reset(reader: Reader) -> ResetGroup:

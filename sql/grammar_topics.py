@@ -65,11 +65,12 @@ def alter(reader: Reader) -> Definition:
         return SetPartitions(topic, whole(reader, "a number of partitions"))
     reader.expect("WITH")
     found = options.read_options(reader, options.RETENTION_OPTIONS)
-    seconds, max_bytes = (found.get(each) for each in options.RETENTION_OPTIONS)
+    seconds, max_bytes, waits = (found.get(each) for each in options.RETENTION_OPTIONS)
     return SetRetention(
         topic,
         UNCHANGED if seconds is None else options.number_of(reader, seconds),
         UNCHANGED if max_bytes is None else options.whole_of(reader, max_bytes),
+        UNCHANGED if waits is None else options.truth_of(reader, waits),
     )
 
 

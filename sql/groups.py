@@ -29,6 +29,9 @@ _ACKNOWLEDGED = pa.schema(
         ("position", pa.int64()),
     ]
 )
+_SETTLED = _ACKNOWLEDGED.append(pa.field("settled", pa.bool_())).append(
+    pa.field("pending", pa.string())
+)
 _MOVED = pa.schema(
     [
         ("group_id", pa.string()),
@@ -118,20 +121,20 @@ def _together(tables: list[pa.Table], columns: RecordColumns) -> pa.Table:
 
 
 def ack(log: LogAccess, statement: Ack) -> SqlResult:
-    """Where the group is then."""
+    """Where the group is then; and whether in Kafka too, if that was to be waited for."""
     position = log.ack(statement.group, statement.topic, statement.upto_offset, statement.partition)
-    return SqlResult.of_rows(
-        _ACKNOWLEDGED,
-        [
-            {
-                "group_id": position.group,
-                "topic": position.topic,
-                "partition": position.partition,
-                "acknowledged_offset": position.upto_offset,
-                "position": position.position,
-            }
-        ],
-    )
+    row = {
+        "group_id": position.group,
+        "topic": position.topic,
+        "partition": position.partition,
+        "acknowledged_offset": position.upto_offset,
+        "position": position.position,
+    }
+    if not statement.settled:
+        return SqlResult.of_rows(_ACKNOWLEDGED, [row])
+    settled = log.settle_group(position.group, position.topic, position.partition)
+    said = {"settled": settled.is_settled, "pending": settled.pending or None}
+    return SqlResult.of_rows(_SETTLED, [{**row, **said}])
 
 
 def reset(log: LogAccess, statement: ResetGroup) -> SqlResult:

@@ -24,6 +24,7 @@ Chosen = TypeVar("Chosen")
 TOPIC_OPTIONS = (
     "retention_seconds",
     "retention_max_bytes",
+    "retention_waits_for_mirror",
     "key_format",
     "value_format",
     "envelope",
@@ -32,7 +33,7 @@ TOPIC_OPTIONS = (
     "dedup_window_seconds",
     "json_int64_as_string",
 )
-RETENTION_OPTIONS = ("retention_seconds", "retention_max_bytes")
+RETENTION_OPTIONS = ("retention_seconds", "retention_max_bytes", "retention_waits_for_mirror")
 _LARGEST = 1e300
 _CONSTANTS: dict[str, Value] = {"NULL": None, "TRUE": True, "FALSE": False}
 
@@ -99,6 +100,10 @@ def topic_settings(
             case "retention_max_bytes":
                 retention = replace(settings.retention, max_bytes=whole_of(reader, option))
                 settings = replace(settings, retention=retention)
+            case "retention_waits_for_mirror":
+                waits = truth_of(reader, option)
+                retention = replace(settings.retention, waits_for_mirror=waits)
+                settings = replace(settings, retention=retention)
             case "key_format":
                 settings = replace(settings, key_format=_choice(reader, option, Format))
             case "value_format":
@@ -106,13 +111,13 @@ def topic_settings(
             case "envelope":
                 settings = replace(settings, envelope=_choice(reader, option, Envelope))
             case "tombstones_on_delete":
-                settings = replace(settings, tombstones_on_delete=_truth(reader, option))
+                settings = replace(settings, tombstones_on_delete=truth_of(reader, option))
             case "kafka_topic":
                 settings = replace(settings, kafka_topic=_text(reader, option))
             case "dedup_window_seconds":
                 settings = replace(settings, dedup_window_seconds=number_of(reader, option))
             case "json_int64_as_string":
-                settings = replace(settings, json_int64_as_string=_truth(reader, option))
+                settings = replace(settings, json_int64_as_string=truth_of(reader, option))
     return settings
 
 
@@ -153,7 +158,7 @@ def _text(reader: Reader, option: Option) -> str | None:
     return option.value
 
 
-def _truth(reader: Reader, option: Option) -> bool:
+def truth_of(reader: Reader, option: Option) -> bool:
     if not isinstance(option.value, bool):
         raise _wrong(reader, option, "TRUE or FALSE")
     return option.value

@@ -58,6 +58,7 @@ class SetRetention:
     topic: str
     seconds: float | Literal[Unchanged.UNCHANGED] | None = UNCHANGED
     max_bytes: int | Literal[Unchanged.UNCHANGED] | None = UNCHANGED
+    waits_for_mirror: bool | Literal[Unchanged.UNCHANGED] = UNCHANGED
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ class Ack:
     group: str
     upto_offset: int
     partition: int | None = None
+    settled: bool = False  # wait until Kafka is there too
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,12 @@ def to_sql(statement: Statement) -> str:
         case DropSource(topic, table, ops):
             words = ["ALTER TOPIC", _name(topic), "DROP SOURCE", _name(table)]
             words += [] if ops is None else ["ON", _ops(ops)]
-        case SetRetention(topic, seconds, max_bytes):
-            options = {"retention_seconds": seconds, "retention_max_bytes": max_bytes}
+        case SetRetention(topic, seconds, max_bytes, waits_for_mirror):
+            options = {
+                "retention_seconds": seconds,
+                "retention_max_bytes": max_bytes,
+                "retention_waits_for_mirror": waits_for_mirror,
+            }
             said = {name: value for name, value in options.items() if value is not UNCHANGED}
             words = ["ALTER TOPIC", _name(topic), "SET RETENTION", _with(said)]
         case ClearRetention(topic):
@@ -64,9 +68,10 @@ def to_sql(statement: Statement) -> str:
             words += [] if start == Earliest() else ["FROM", _place(start)]
             words += [] if limit == DEFAULT_LIMIT else ["LIMIT", str(limit)]
             words += ["AUTO ACK"] if auto_ack else []
-        case Ack(topic, group, upto_offset, partition):
+        case Ack(topic, group, upto_offset, partition, settled):
             words = ["ACK", _name(topic), "GROUP", literal(group), *_partition(partition)]
             words += ["UPTO OFFSET", str(upto_offset)]
+            words += ["WAIT SETTLED"] if settled else []
         case ResetGroup(group, topic, to, partition):
             words = ["RESET CONSUMER GROUP", literal(group), "ON", _name(topic)]
             words += [*_partition(partition), "TO", _place(to)]
@@ -87,7 +92,11 @@ def _settings(settings: TopicSettings) -> Iterable[str]:
 def _options(settings: TopicSettings) -> dict[str, Value]:
     named = {name: getattr(settings, name, None) for name in TOPIC_OPTIONS}
     retention = settings.retention
-    kept = {"retention_seconds": retention.seconds, "retention_max_bytes": retention.max_bytes}
+    kept: dict[str, Value] = {
+        "retention_seconds": retention.seconds,
+        "retention_max_bytes": retention.max_bytes,
+        "retention_waits_for_mirror": retention.waits_for_mirror,
+    }
     return {**named, **kept}
 
 

@@ -57,6 +57,9 @@ def _retention(topic: Topic, statement: SetRetention) -> Retention:
     return Retention(
         now.seconds if statement.seconds is UNCHANGED else statement.seconds,
         now.max_bytes if statement.max_bytes is UNCHANGED else statement.max_bytes,
+        now.waits_for_mirror
+        if statement.waits_for_mirror is UNCHANGED
+        else statement.waits_for_mirror,
     )
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from duolog.errors import OffsetOutOfRange
+from duolog.log.mirrored import mirrored_partitions
+from duolog.log.offset_map import OffsetMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from duolog.clock import Clock
     from duolog.log.access import LogAccess
-    from duolog.log.mirror_model import Mirror
     from duolog.log.model import GroupPosition, PartitionOffsets, Topic
 
 _MOMENT = pa.timestamp("ms", "UTC")
@@ -29,6 +30,7 @@ TOPICS = pa.schema(
         ("sources", pa.int32()),  # how many: system.sources has them
         ("retention_seconds", pa.float64()),
         ("retention_max_bytes", pa.int64()),
+        ("retention_waits_for_mirror", pa.bool_()),
         ("dedup_window_seconds", pa.float64()),
         ("key_format", pa.string()),
         ("value_format", pa.string()),
@@ -78,12 +80,26 @@ TOPIC_OFFSETS = pa.schema(
         ("pending", pa.bool_()),  # whether the two are different places
     ]
 )
+GROUP_MEMBERS = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("member_id", pa.string()),
+        ("kind", pa.string()),  # native or kafka
+        ("client_id", pa.string()),
+        ("host", pa.string()),
+        ("partitions", pa.list_(pa.int32())),
+        ("generation", pa.int64()),  # of a native member's partitions
+    ]
+)
 MIRROR = pa.schema(
     [
         ("topic", pa.string()),
         ("partition", pa.int32()),
         ("kafka_topic", pa.string()),
         ("cluster_id", pa.string()),
+        ("phase", pa.string()),
+        ("trouble", pa.string()),  # why it does not get on, as its worker says
         ("mirrored_offset", pa.int64()),  # Kafka has everything before it
         ("next_offset", pa.int64()),
         ("behind", pa.int64()),
@@ -115,6 +131,7 @@ def topic_row(log: LogAccess, topic: Topic) -> dict[str, Any]:
         "sources": len(topic.routes),
         "retention_seconds": settings.retention.seconds,
         "retention_max_bytes": settings.retention.max_bytes,
+        "retention_waits_for_mirror": settings.retention.waits_for_mirror,
         "dedup_window_seconds": settings.dedup_window_seconds,
         "key_format": settings.key_format.value,
         "value_format": settings.value_format.value,
@@ -162,7 +179,7 @@ def _topic_offsets(log: LogAccess, clock: Clock) -> Iterator[dict[str, Any]]:
     """Each group in all partitions of each topic in which it has a position."""
     known = {(each.group, each.topic, each.partition): each for each in log.group_positions()}
     heads: dict[str, tuple[PartitionOffsets, ...]] = {}
-    mirrors = {(mirror.topic, mirror.partition): mirror for mirror in log.mirrors()}
+    maps = {(each.topic, each.partition): OffsetMap.of_mirror(each) for each in log.mirrors()}
     for group, topic in dict.fromkeys((group, topic) for group, topic, _ in known):
         if topic not in heads:
             heads[topic] = log.offsets(topic)
@@ -170,7 +187,7 @@ def _topic_offsets(log: LogAccess, clock: Clock) -> Iterator[dict[str, Any]]:
             position = known.get((group, topic, head.partition))
             yield {
                 **_progress(log, clock, group, head, position),
-                **_in_kafka(position, mirrors.get((topic, head.partition))),
+                **_in_kafka(position, maps.get((topic, head.partition))),
             }
 
 
@@ -198,15 +215,15 @@ def _progress(
     }
 
 
-def _in_kafka(position: GroupPosition | None, mirror: Mirror | None) -> dict[str, Any]:
-    if position is None or mirror is None:
+def _in_kafka(position: GroupPosition | None, offsets: OffsetMap | None) -> dict[str, Any]:
+    if position is None or offsets is None:
         return {"kafka_position": None, "kafka_expected": None, "pending": None}
     seen = position.kafka
     held = None if seen is None else seen.held
-    is_there = held is not None and mirror.is_same_place(position.position, held)
+    is_there = held is not None and offsets.is_same_place(position.position, held)
     return {
         "kafka_position": held,
-        "kafka_expected": mirror.kafka_offset_of(position.position),
+        "kafka_expected": offsets.to_kafka(position.position),
         # A group that was never seen in Kafka may be one that is left alone.
         "pending": None if seen is None else not (is_there or seen.one_way),
     }
@@ -224,23 +241,35 @@ def _waiting_seconds(
     return None
 
 
-def _mirror(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
-    ends: dict[str, tuple[PartitionOffsets, ...]] = {}
-    for mirror in log.mirrors():
-        if mirror.topic not in ends:
-            ends[mirror.topic] = log.offsets(mirror.topic)
-        next_offset = ends[mirror.topic][mirror.partition].next_offset
+def _group_members(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
+    for member in log.group_members():
         yield {
-            "topic": mirror.topic,
-            "partition": mirror.partition,
-            "kafka_topic": mirror.target.kafka_topic,
-            "cluster_id": mirror.target.cluster_id,
-            "mirrored_offset": mirror.next_log_offset,
-            "next_offset": next_offset,
-            "behind": max(0, next_offset - mirror.next_log_offset),
-            "skipped": sum(skip.count for skip in mirror.skips),
-            "kafka_offset": mirror.next_kafka_offset,
-            "runs": len(mirror.runs),
+            "group_id": member.group,
+            "topic": member.topic,
+            "member_id": member.member_id,
+            "kind": member.kind.value,
+            "client_id": member.client_id,
+            "host": member.host,
+            "partitions": list(member.partitions),
+            "generation": member.generation,
+        }
+
+
+def _mirror(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
+    for each in mirrored_partitions(log):
+        yield {
+            "topic": each.topic,
+            "partition": each.partition,
+            "kafka_topic": each.kafka_topic,
+            "cluster_id": None if each.mirror is None else each.mirror.target.cluster_id,
+            "phase": each.phase,
+            "trouble": each.trouble,
+            "mirrored_offset": each.mirrored_offset,
+            "next_offset": each.next_offset,
+            "behind": each.behind,
+            "skipped": 0 if each.mirror is None else each.mirror.skipped,
+            "kafka_offset": None if each.mirror is None else each.mirror.next_kafka_offset,
+            "runs": 0 if each.mirror is None else len(each.mirror.runs),
         }
 
 
@@ -251,5 +280,6 @@ SYSTEM_TABLES: dict[
     "sources": (SOURCES, _sources),
     "partitions": (PARTITIONS, _partitions),
     "topic_offsets": (TOPIC_OFFSETS, _topic_offsets),
+    "group_members": (GROUP_MEMBERS, _group_members),
     "mirror": (MIRROR, _mirror),
 }

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from duolog.errors import AckBeyondHead, InvalidRequest, PositionChanged, UnknownGroup
+from duolog.errors import (
+    AckBeyondHead,
+    InvalidRequest,
+    PositionChanged,
+    UnknownGroup,
+    UnknownPartition,
+)
 from duolog.log.access import LogAccess
 from duolog.log.groups_seen import KafkaSeen, KafkaWrite
+from duolog.log.mirror_model import MirrorTarget
 from duolog.log.model import GroupPosition, Record, Side, TopicSettings
 from tests.contract.conftest import Form
 
@@ -69,3 +76,16 @@ def test_what_cannot_be_remembered(filled: LogAccess) -> None:
     with pytest.raises(InvalidRequest):
         filled.remember_kafka("billing", "orders", 0, SEEN, expected_version=0, position=-1)
     assert filled.group_positions() == ()
+
+
+def test_a_group_is_settled_where_nothing_is_mirrored(filled: LogAccess) -> None:
+    filled.ack("billing", "orders", 4, 0)
+    assert filled.settle_group("billing", "orders", timeout_seconds=1).is_settled
+    filled.begin_mirror("orders", 0, MirrorTarget("cluster", "orders", "id", 1, 0, 0, 0))
+    assert filled.settle_group("billing", "orders", 1, timeout_seconds=1).is_settled
+    for partition in (0, None):
+        settled = filled.settle_group("billing", "orders", partition, timeout_seconds=0)
+        assert "no host mirrors the log" in settled.pending
+    with pytest.raises(UnknownPartition):
+        filled.settle_group("billing", "orders", 2)
+    assert filled.delete_group("billing", "orders", side=Side.KAFKA) == 1

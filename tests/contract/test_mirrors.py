@@ -19,6 +19,7 @@ from duolog.log.mirror_model import (
     MirrorChange,
     MirrorProducer,
     MirrorTarget,
+    OffsetHeader,
     Run,
     Skip,
     SkipReason,
@@ -153,3 +154,48 @@ def test_a_log_keeps_one_producer_for_each_cluster(form: Form, log: LogAccess) -
     for opened in form.now_and_restarted(log):
         assert opened.mirror_producer("one") == first
         assert opened.mirror_producer("two") == other
+
+
+def test_what_both_sides_have_let_go_is_forgotten(form: Form, log: LogAccess) -> None:
+    runs = tuple(Run(n * 10, n * 12, 8, n * 2) for n in range(5_000))
+    skips = tuple(Skip(n * 10 + 8, 2, SkipReason.TOO_LARGE) for n in range(5_000))
+    version = log.begin_mirror("orders", 0, TARGET).version
+    version = log.change_mirror("orders", 0, MirrorChange(version, 0, 0, runs, skips))
+    before = log.mirror("orders", 0)
+    assert before is not None
+    gone = before.prunable(log_start=49_970, kafka_start=49_990)
+    assert gone == (4_166, 4_166)  # Kafka still has what lies behind them
+    change = MirrorChange(version, len(runs), len(skips), (), (), *gone)
+    log.change_mirror("orders", 0, change)
+    for opened in form.now_and_restarted(log):
+        mirror = opened.mirror("orders", 0)
+        assert mirror is not None
+        assert (mirror.runs, mirror.skips) == (runs[4_166:], skips[4_166:])
+        assert mirror.skipped == before.skipped
+        assert mirror.skipped_before(49_000) == before.skipped_before(49_000)
+        assert mirror.next_log_offset == before.next_log_offset
+        assert mirror.prunable(60_000, 70_000) == (833, 833)  # the last one says where it is
+    version = form.restart().change_mirror(
+        "orders", 0, MirrorChange(version + 1, 834, 834, (Run(50_000, 60_000, 1, 10_000),))
+    )
+    with pytest.raises(InvalidRequest, match="cannot be forgotten"):
+        form.restart().change_mirror(
+            "orders", 0, MirrorChange(version, 835, 834, (), (), pruned_runs=835)
+        )
+
+
+def test_which_records_have_their_offset_as_a_header_is_kept(form: Form, log: LogAccess) -> None:
+    version = log.begin_mirror("orders", 0, TARGET).version
+    headers = (OffsetHeader(0, "at"), OffsetHeader(7, None))
+    version = log.change_mirror(
+        "orders", 0, MirrorChange(version, 0, 0, (Run(0, 0, 9),), offset_headers=headers)
+    )
+    log.change_mirror("orders", 0, MirrorChange(version, 0, 0, (Run(0, 0, 10),)))
+    for opened in form.now_and_restarted(log):
+        mirror = opened.mirror("orders", 0)
+        assert mirror is not None
+        assert mirror.offset_headers == headers
+    with pytest.raises(InvalidRequest, match="cannot follow"):
+        form.restart().change_mirror(
+            "orders", 0, MirrorChange(version + 1, 1, 0, offset_headers=headers[::-1])
+        )

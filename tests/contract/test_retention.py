@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from duolog.log.access import LogAccess
+from duolog.log.mirror_model import MirrorChange, MirrorTarget, Run
+from duolog.log.mirror_modes import MirrorMode
 from duolog.log.model import Record, Retention, Swept, TopicSettings
 from tests.contract.conftest import Form
 from tests.contract.test_publishing import values
 from tests.support.records import STREAM, part_of
+
+TARGET = MirrorTarget("cluster", "orders", "a-topic-id", 7, 0, 0, 0)
 
 
 @pytest.fixture
@@ -105,3 +109,62 @@ def test_limits_apply_to_their_topic_alone(filled: LogAccess, form: Form) -> Non
     assert filled.enforce_retention().by_topic["other"].messages_deleted == 1
     assert len(values(filled, "orders")) == 100
     assert filled.set_retention("other", Retention()).retention == Retention()
+
+
+# -- what a mirror has still to copy
+
+
+def _mirrored(log: LogAccess, upto: int) -> None:
+    """Begin a mirror that has come so far, or bring the one that there is so far."""
+    mirror = log.mirror("orders", 0) or log.begin_mirror("orders", 0, TARGET)
+    log.change_mirror("orders", 0, MirrorChange(mirror.version, 0, 0, (Run(0, 0, upto),)))
+
+
+def test_what_is_not_mirrored_yet_is_kept_and_shown(filled: LogAccess, form: Form) -> None:
+    filled.set_retention("orders", Retention(seconds=61))
+    _mirrored(filled, 35)
+    run = filled.enforce_retention()
+    (after,) = filled.offsets("orders")
+    assert run.total.messages_deleted == 30 == after.start
+    held = run.held_back["orders"]
+    assert held.records == 50
+    assert held.bytes > 0
+    assert form.restart().enforce_retention("orders").held_back == run.held_back
+
+
+def test_what_was_kept_for_the_mirror_goes_once_it_is_mirrored(filled: LogAccess) -> None:
+    filled.set_retention("orders", Retention(max_bytes=1))
+    _mirrored(filled, 1)
+    assert filled.enforce_retention().total == Swept()
+    _mirrored(filled, 100)
+    run = filled.enforce_retention()
+    assert (run.total.messages_deleted, run.held_back) == (100, {})
+
+
+def test_a_topic_may_say_that_it_does_not_wait(filled: LogAccess, form: Form) -> None:
+    filled.set_retention("orders", Retention(seconds=61, waits_for_mirror=False))
+    _mirrored(filled, 35)
+    for opened in form.now_and_restarted(filled):
+        assert not opened.topic("orders").retention.waits_for_mirror
+    run = form.restart().enforce_retention()
+    assert (run.total.messages_deleted, run.held_back) == (80, {})
+
+
+def test_a_mirror_that_is_detached_holds_nothing_back(filled: LogAccess) -> None:
+    filled.set_retention("orders", Retention(seconds=61))
+    _mirrored(filled, 1)
+    filled.set_mirror_mode("orders", MirrorMode.PAUSED)
+    assert filled.enforce_retention().held_back["orders"].records == 80
+    filled.set_mirror_mode("orders", MirrorMode.DETACHED)
+    run = filled.enforce_retention()
+    assert (run.total.messages_deleted, run.held_back) == (80, {})
+
+
+def test_a_partition_whose_mirror_has_still_to_begin_waits_too(log: LogAccess, form: Form) -> None:
+    log.create_topic("orders", TopicSettings(partitions=2, retention=Retention(seconds=1)))
+    log.publish("orders", [Record(b"v", partition=n) for n in range(2)])
+    form.clock.advance(seconds=60)
+    _mirrored(log, 1)
+    run = log.enforce_retention()
+    assert [head.start for head in log.offsets("orders")] == [1, 0]
+    assert run.held_back["orders"].records == 1

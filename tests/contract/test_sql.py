@@ -10,6 +10,7 @@ from duolog.errors import AckBeyondHead, NameTaken, UnknownRoute, UnknownTopic
 from duolog.log.access import LogAccess
 from duolog.log.groups_seen import KafkaSeen
 from duolog.log.mirror_model import MirrorChange, MirrorTarget, Run, Skip, SkipReason
+from duolog.log.mirror_modes import MirrorMode, MirrorReport
 from duolog.log.model import Op, Record, Retention
 from duolog.sql import execute, parse, run
 
@@ -100,6 +101,8 @@ def test_acknowledging_and_resetting(log: LogAccess) -> None:
     assert rows(log, "ACK t GROUP 'g' PARTITION 0 UPTO OFFSET 0")[0]["position"] == 2
     with pytest.raises(AckBeyondHead):
         run(log, "ACK t GROUP 'g' PARTITION 0 UPTO OFFSET 3")
+    (waited,) = rows(log, "ACK t GROUP 'g' PARTITION 0 UPTO OFFSET 1 WAIT SETTLED")
+    assert (waited["position"], waited["settled"], waited["pending"]) == (2, True, None)
     moved = rows(log, "RESET CONSUMER GROUP 'g' ON t TO LATEST")
     assert [(row["partition"], row["was"], row["position"]) for row in moved] == [
         (0, 2, 3),
@@ -125,6 +128,8 @@ def test_how_far_the_mirror_is(log: LogAccess) -> None:
             "partition": 0,
             "kafka_topic": "in-kafka",
             "cluster_id": "cluster",
+            "phase": "unknown",
+            "trouble": None,
             "mirrored_offset": 7,
             "next_offset": 9,
             "behind": 2,
@@ -133,6 +138,11 @@ def test_how_far_the_mirror_is(log: LogAccess) -> None:
             "runs": 1,
         }
     ]
+    log.tell_mirror((MirrorReport("t", 0, "halted", "X", "why"),), anew=True)
+    asked = 'SELECT "partition", phase, trouble FROM system.mirror'
+    assert rows(log, asked) == [{"partition": 0, "phase": "halted", "trouble": "why"}]
+    log.set_mirror_mode("t", MirrorMode.DETACHED)
+    assert [each["phase"] for each in rows(log, asked)] == ["detached", "detached"]
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,9 @@ CASES: dict[str, Statement] = {
         "t", "o", frozenset({INSERT, DELETE})
     ),
     "ALTER TOPIC t SET RETENTION WITH (retention_seconds=60)": SetRetention("t", 60, UNCHANGED),
+    "ALTER TOPIC t SET RETENTION WITH (retention_waits_for_mirror=FALSE)": SetRetention(
+        "t", waits_for_mirror=False
+    ),
     "ALTER TOPIC t SET RETENTION WITH (retention_max_bytes=NULL)": SetRetention(
         "t", UNCHANGED, None
     ),
@@ -118,6 +121,7 @@ CASES: dict[str, Statement] = {
     "CONSUME FROM t FROM TIMESTAMP '1970-01-01T01:00:00+01:00'": Consume("t", start=AtTimestamp(0)),
     "CONSUME FROM t FROM TIMESTAMP 1500": Consume("t", start=AtTimestamp(1500)),
     "ACK t GROUP 'g' PARTITION 1 UPTO OFFSET 9": Ack("t", "g", 9, 1),
+    "ACK t GROUP 'g' UPTO OFFSET 9 WAIT SETTLED": Ack("t", "g", 9, None, settled=True),
     "ack t upto offset 0 group g": Ack("t", "g", 0),
     "RESET CONSUMER GROUP 'g' ON t TO EARLIEST": ResetGroup("g", "t", Earliest()),
     "RESET CONSUMER GROUP 'it''s' ON t PARTITION 0 TO 5": ResetGroup("it's", "t", AtOffset(5), 0),
@@ -208,6 +212,7 @@ MISTAKES = {
     "ACK t UPTO OFFSET 5^": "GROUP 'g' is missing",
     "ACK t GROUP g^": "UPTO OFFSET n is missing",
     "ACK t GROUP g UPTO ^5": "Expected OFFSET",
+    "ACK t GROUP g UPTO OFFSET 5 WAIT ^LONG": "Expected SETTLED",
     "RESET ^GROUP g ON t TO 1": "Expected CONSUMER",
     "RESET CONSUMER GROUP g ON t^": "TO EARLIEST, LATEST",
     "RESET CONSUMER GROUP g ON t TO ^'1'": "an offset here",

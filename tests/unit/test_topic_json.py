@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from duolog.errors import UnsupportedFormat
@@ -50,6 +52,14 @@ def test_settings_that_came_later_have_their_defaults() -> None:
     assert topic_from_bytes(OLD.replace(b'"tombstones_on_delete":true,', b"")) == TOPIC
 
 
+def test_that_retention_does_not_wait_is_stored() -> None:
+    settings = replace(TOPIC.settings, retention=Retention(60.5, None, waits_for_mirror=False))
+    topic = replace(TOPIC, settings=settings)
+    stored = topic_to_bytes(topic)
+    assert stored.startswith(b'{"v":2,')
+    assert topic_from_bytes(stored) == topic
+
+
 def test_a_newer_version_is_refused() -> None:
     with pytest.raises(UnsupportedFormat, match="newer"):
-        topic_from_bytes(OLD.replace(b'{"v":1,"id"', b'{"v":2,"id"'))
+        topic_from_bytes(OLD.replace(b'{"v":1,"id"', b'{"v":3,"id"'))

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duolog.bridge.kafka.positions.offset_map import OffsetMap
 from duolog.bridge.kafka.runs import extended
 from duolog.log.mirror_model import Mirror, MirrorTarget, Run, Skip, SkipReason
+from duolog.log.offset_map import OffsetMap
 
 OURS, SKIPPED, FOREIGN = "ours", "skipped", "foreign"
 FATES = st.lists(st.sampled_from([OURS, OURS, OURS, SKIPPED, FOREIGN]), max_size=40)
@@ -69,6 +69,11 @@ def check_every_offset(offsets: OffsetMap) -> None:
         if kafka_offset in lies_at or kafka_offset == offsets.mirrored_end:
             assert again == kafka_offset
     assert offsets.to_log(offsets.known_kafka_end + 1) is None
+    for position in range(offsets.next_log_offset + 3):
+        for kafka_offset in range(offsets.known_kafka_end + 3):
+            before = [log < position for log in lies_at.values()]
+            is_same = sum(before) == sum(kafka < kafka_offset for kafka in lies_at)
+            assert offsets.is_same_place(position, kafka_offset) == is_same
 
 
 HOLES = OffsetMap((Run(0, 10, 5), Run(7, 15, 3), Run(10, 20, 2)), 0, 10, 13, 23)
@@ -103,3 +108,25 @@ def test_a_mirror_that_began_later_knows_nothing_before() -> None:
     assert [filled.to_log(kafka) for kafka in (39, 40, 41, 42, 43)] == [100, 100, 103, 104, None]
     further = OffsetMap.of_mirror(Mirror("orders", 0, 2, target), known_kafka_end=50)
     assert further.to_log(50) == 100
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 4)), min_size=2, max_size=6), st.data())
+def test_what_is_pruned_changes_no_place_behind_it(
+    lengths: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    runs, at, kafka = [], 0, 3
+    for count, hole in lengths:
+        runs.append(Run(at, kafka, count))
+        at, kafka = at + count, kafka + count + hole
+    target = MirrorTarget("c", "t", "id", 1, 0, 0, 3)
+    mirror = Mirror("t", 0, 1, target, tuple(runs))
+    pruned = mirror.pruned_by(data.draw(st.integers(0, len(runs) - 1)), 0)
+    before, after = OffsetMap.of_mirror(mirror), OffsetMap.of_mirror(pruned)
+    first = pruned.runs[0]
+    for position in range(first.first_log_offset, at + 2):
+        assert after.to_kafka(position) == before.to_kafka(position)
+    for offset in range(first.first_kafka_offset, kafka + 2):
+        assert after.to_log(offset) == before.to_log(offset)
+    # A group that stands before them is not moved: both sides are the same place still.
+    for position in range(first.first_log_offset):
+        assert after.is_same_place(position, before.to_kafka(position))

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from duolog.bridge.kafka.mirror.mirroring import PartitionStatus
 from duolog.bridge.kafka.mirror.partition import Phase
 from duolog.bridge.kafka.positions.settling import SettlingStatus
+from duolog.errors import DuologError
 
 # A line has at most 64 KiB: names of topics and groups, and errors, may be long.
 MOST_TOPICS: Final = 200
@@ -59,7 +60,7 @@ class History:
             )
             self._count(seen, status)
             _move(seen, status, now)
-            if status.behind:
+            if status.behind and status.phase is not Phase.PAUSED:
                 stands = max(stands, now - seen.got_on_at)
                 has_got_on = has_got_on and seen.got_on
         return Course(self._skipped, self._foreign, stands, has_got_on)
@@ -79,14 +80,24 @@ def _move(seen: _Seen, status: PartitionStatus, now: float) -> None:
     has_all = status.phase is Phase.MIRRORING and not status.behind
     if has_all or 0 < seen.reached < status.next_log_offset:
         seen.got_on_at, seen.got_on = now, True
+    elif status.phase is Phase.PAUSED:  # it does not stand: it is not to get on
+        seen.got_on_at = now
     seen.reached = status.next_log_offset or seen.reached
 
 
 def summary(
-    cluster_id: str, partitions: Sequence[PartitionStatus], course: Course
+    cluster_id: str,
+    partitions: Sequence[PartitionStatus],
+    course: Course,
+    trouble: DuologError | None = None,
 ) -> dict[str, Any]:
-    """How the mirror is, in one line however many partitions there are."""
+    """How the mirror is, in one line however many partitions there are.
+
+    `trouble`: why it does not find the cluster, and has no partitions yet.
+    """
     troubles = [_trouble(status) for status in partitions if status.trouble is not None]
+    if trouble is not None:
+        troubles.insert(0, {"code": type(trouble).__name__, "error": _short(str(trouble))})
     topics: Counter[str] = Counter()
     for status in partitions:
         topics[status.topic] += status.behind
@@ -97,6 +108,7 @@ def summary(
         "cluster": cluster_id,
         "partitions": dict(Counter(status.phase.value for status in partitions)),
         "behind": topics.total(),
+        "behind_paused": sum(s.behind for s in partitions if s.phase is Phase.PAUSED),
         "topics": shown,
         "behind_elsewhere": topics.total() - sum(shown.values()),
         "all_topics": len(shown) == len(topics),

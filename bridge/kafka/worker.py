@@ -3,11 +3,12 @@
 Run as `python -m duolog.bridge.kafka.worker` by `duolog serve`, which gives it a line of JSON:
 
     {"folder": …, "bootstrap_servers": …, "settings": {…}, "when_refused": "dlq" | "halt",
-     "groups": …, "groups.exclude": …}
+     "groups": …, "groups.exclude": …, "offset_header": …}
 
-The last four may be left out.
+The last five may be left out.
 
-It reaches the log through the host, and tells it a line of JSON now and then: how it is.
+It reaches the log through the host, and tells it a line of JSON now and then: how it is. The host
+asks it questions in between (`serve/exchange.py`).
 """
 
 from __future__ import annotations
@@ -23,13 +24,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
+import pyarrow as pa
+
 from duolog.bridge.journal import Journal
 from duolog.bridge.kafka.feed.filters import EVERY_GROUP, EXCLUDED_BY_DEFAULT, GroupFilter
+from duolog.bridge.kafka.members.left_behind import send_away
+from duolog.bridge.kafka.members.proxies import CLIENT_PREFIX, Proxies
 from duolog.bridge.kafka.mirror.mirroring import KafkaMirror
 from duolog.bridge.kafka.mirror.shared import MirrorOptions, WhenRefused
+from duolog.bridge.kafka.positions.questions import GroupQuestions
 from duolog.bridge.kafka.positions.settling import GroupSettling
 from duolog.bridge.kafka.settings import KafkaSettings
 from duolog.bridge.kafka.status import History, summary, summary_of_groups
+from duolog.bridge.serve.answering import Answering
 from duolog.bridge.serve.leash import NOT_RUNNABLE, settings_from_host, tell_host
 from duolog.errors import DuologError, InvalidSetting, LogBusy
 from duolog.flock import locked
@@ -57,7 +64,7 @@ class WorkerSettings:
         """Checked settings."""
         known = {
             *("folder", "bootstrap_servers", "settings", "when_refused"),
-            *("groups", "groups.exclude"),
+            *("groups", "groups.exclude", "offset_header"),
         }
         strange, missing = given.keys() - known, {"folder", "bootstrap_servers"} - given.keys()
         if strange or missing:
@@ -71,7 +78,7 @@ class WorkerSettings:
         return cls(
             Path(given["folder"]),
             KafkaSettings.of(given["bootstrap_servers"], given.get("settings")),
-            MirrorOptions(when_refused=WhenRefused(word)),
+            MirrorOptions(WhenRefused(word), given.get("offset_header")),
             GroupFilter.of(
                 given.get("groups", EVERY_GROUP), given.get("groups.exclude", EXCLUDED_BY_DEFAULT)
             ),
@@ -80,18 +87,24 @@ class WorkerSettings:
 
 def main() -> int:
     """The process, from its start to its end; its exit code."""
+    # Arrow's own allocator keeps 100 MB for its threads, and is no faster on batches of this size.
+    pa.set_memory_pool(pa.system_memory_pool())
     journal = Journal()
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it says is in our errors
+    answering = Answering(journal)
     try:
-        settings = WorkerSettings.of(settings_from_host())
+        settings = WorkerSettings.of(settings_from_host(hear=answering.hear))
     except InvalidSetting as error:
         tell_host({"state": "failed", "code": error.code, "error": str(error)})
         return NOT_RUNNABLE
-    return asyncio.run(work(settings, journal, tell_host))
+    return asyncio.run(work(settings, journal, tell_host, answering))
 
 
-async def work(settings: WorkerSettings, journal: Journal, tell: Tell) -> int:
+async def work(
+    settings: WorkerSettings, journal: Journal, tell: Tell, answering: Answering | None = None
+) -> int:
     """Mirror until SIGTERM or SIGINT; the exit code."""
+    answering = answering or Answering(journal)
     working = asyncio.current_task()
     assert working is not None  # noqa: S101 - this is one
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -104,10 +117,26 @@ async def work(settings: WorkerSettings, journal: Journal, tell: Tell) -> int:
             )
             telling = asyncio.create_task(_tell(mirror, settling, tell))
             settling.start()
+            GroupQuestions(settling, mirror.status).answer_by(answering)
+            proxies = Proxies(
+                settings.kafka,
+                settings.groups,
+                mirror.mirrors,
+                mirror.is_being_found_out,
+                settling.settle,
+                answering.tell,
+            )
+            for what, handle in proxies.handlers().items():
+                answering.handle(what, handle)
+            seating = asyncio.create_task(_seat(settings, log.log_id, proxies, answering, journal))
+            answering.start()
             try:
                 await mirror.run()
             finally:
                 telling.cancel()
+                seating.cancel()
+                await proxies.close()
+                await answering.close()
                 await asyncio.to_thread(settling.close)
     except asyncio.CancelledError:
         tell({"state": "stopped"})
@@ -117,6 +146,22 @@ async def work(settings: WorkerSettings, journal: Journal, tell: Tell) -> int:
         tell({"state": "failed", "code": error.code, "error": str(error)})
         return NOT_RUNNABLE if isinstance(error, InvalidSetting) else FAILED
     return FAILED
+
+
+async def _seat(
+    settings: WorkerSettings, log_id: str, proxies: Proxies, answering: Answering, journal: Journal
+) -> None:
+    """Native consumers in Kafka's groups: those that a killed worker has left there go first."""
+    answering.tell("members_began")
+    with suppress(asyncio.CancelledError):
+        try:
+            gone = await send_away(settings.kafka, f"{CLIENT_PREFIX}{log_id[:8]}-")
+        except DuologError as error:  # Kafka lets them go when their sessions end
+            journal.error("members.left_behind", error)
+        else:
+            if gone:
+                journal.note("members.sent_away", members=gone)
+        await proxies.run()
 
 
 @contextmanager
@@ -140,7 +185,9 @@ async def _tell(mirror: KafkaMirror, settling: GroupSettling, tell: Tell) -> Non
         while True:
             partitions, now = mirror.status(), time.monotonic()
             told = {
-                **summary(mirror.cluster_id, partitions, history.note(partitions, now)),
+                **summary(
+                    mirror.cluster_id, partitions, history.note(partitions, now), mirror.trouble
+                ),
                 "groups": summary_of_groups(settling.status()),
             }
             if told != last or now - told_at >= _TELL_AGAIN_SECONDS:

@@ -304,6 +304,26 @@ def test_a_copy_of_the_log_does_not_write(
     assert values(kafka, topic) == [b"a"]
 
 
+def test_a_copy_does_not_write_into_partitions_that_were_added_since_either(
+    log: EmbeddedLog, topic: str, kafka: Kafka, tmp_path: Path
+) -> None:
+    log.create_topic(topic)
+    log.publish(topic, Record(b"a"))
+    with RunningMirror(log, kafka.bootstrap_servers) as mirror:
+        mirror.caught_up(topic)
+        log.backup(tmp_path / "copy")
+        log.set_partitions(topic, 2)
+        log.publish(topic, Record(b"b", partition=1))
+        mirror.wait(lambda: mirror.status(topic, 1), "the second partition")
+        mirror.caught_up(topic)
+    with duolog.open_log(tmp_path / "copy") as copy:
+        copy.set_partitions(topic, 2)
+        copy.publish(topic, Record(b"another life", partition=1))
+        with RunningMirror(copy, kafka.bootstrap_servers) as mirror:
+            assert mirror.halted(topic, 1).trouble_code == "MirrorOfCopy"
+    assert [read.value for read in read_all(kafka.bootstrap_servers, topic, 1)] == [b"b"]
+
+
 # -- records that Kafka does not take
 
 

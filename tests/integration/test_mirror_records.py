@@ -121,7 +121,9 @@ def test_retention_moves_both_ends(
         mirror.caught_up(topic)
         clock.advance(seconds=100)
         log.publish(topic, [Record(b"new")] * 5)
-        log.enforce_retention(topic)
+        mirror.wait(
+            lambda: log.enforce_retention(topic).total.messages_deleted, "what is mirrored goes"
+        )
         mirror.caught_up(topic)
         left = mirror.wait(
             lambda: (read := read_all(kafka.bootstrap_servers, topic)) and len(read) == 5 and read,
@@ -134,7 +136,7 @@ def test_retention_moves_both_ends(
 def test_what_went_before_it_was_sent_is_counted_and_passed_over(
     log: EmbeddedLog, topic: str, kafka: Kafka, clock: ManualClock
 ) -> None:
-    log.create_topic(topic, TopicSettings(retention=Retention(seconds=60)))
+    log.create_topic(topic, TopicSettings(retention=Retention(60, waits_for_mirror=False)))
     log.publish(topic, [Record(b"first")] * 10)
     with RunningMirror(log, kafka.bootstrap_servers) as mirror:
         mirror.caught_up(topic)

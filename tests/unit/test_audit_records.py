@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -180,3 +181,47 @@ def test_where_a_position_lies_in_kafka_has_as_many_before_it(
         log_offset, kafka_offset = log_offset + count, kafka_offset + count
     there = kafka_offset_of(mirrored(*runs), position)
     assert before_in_kafka(runs, there) == before_in_log(runs, position)
+
+
+# -- the header with the log offset
+
+
+def with_offsets(rows: list[Row], name: str = "at", first: int = STRETCH.log_offset) -> list[Row]:
+    """As a mirror writes them that adds the offset."""
+    return [
+        (ts, key, value, [*(headers or []), (name, b"%d" % offset)])
+        for offset, (ts, key, value, headers) in enumerate(rows, first)
+    ]
+
+
+def test_the_header_with_the_offset_is_no_difference() -> None:
+    stretch = replace(STRETCH, offset_header="at")
+    theirs = in_kafka(placed(with_offsets(ROWS)))
+    assert list(differences(stretch, in_log(ROWS), theirs)) == []
+    found = [each.finding for each in differences(STRETCH, in_log(ROWS), theirs)]
+    assert found == [Finding.HEADERS_DIFFER] * len(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "findings"),
+    [
+        (ROWS, {Finding.OFFSET_HEADER_DIFFERS}),
+        (with_offsets(ROWS, first=51), {Finding.OFFSET_HEADER_DIFFERS}),
+        (with_offsets(ROWS, "no"), {Finding.OFFSET_HEADER_DIFFERS, Finding.HEADERS_DIFFER}),
+        (with_offsets(with_offsets(ROWS)), {Finding.HEADERS_DIFFER}),
+    ],
+    ids=["missing", "of another record", "of another name", "twice"],
+)
+def test_a_wrong_header_with_the_offset_is_found(wrong: list[Row], findings: set[Finding]) -> None:
+    stretch = replace(STRETCH, offset_header="at")
+    found = list(differences(stretch, in_log(ROWS), in_kafka(placed(wrong))))
+    assert {each.finding for each in found} == findings
+    assert {each.log_offset for each in found} == {50, 51, 52, 53}
+
+
+def test_a_record_that_is_missing_does_not_confuse_the_headers_of_others() -> None:
+    stretch = replace(STRETCH, offset_header="at")
+    theirs = placed(with_offsets(ROWS))
+    del theirs[71]
+    (missing,) = differences(stretch, in_log(ROWS), in_kafka(theirs))
+    assert missing.finding is Finding.MISSING_IN_KAFKA

@@ -6,6 +6,7 @@ import base64
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,7 @@ from duolog.jars.mirrors import ivy_settings, proxy_options
 from duolog.jars.module import Module
 
 NOWHERE = "http://127.0.0.1:9/nothing/listens/here"
+DEADLINE_SECONDS = 60
 
 
 class Repository:
@@ -132,8 +134,8 @@ def test_a_library_comes_with_what_it_needs_or_alone() -> None:
         "a-1.0.jar",
         "b-1.0.jar",
     ]
-    assert said[0] == "Fetching a 1.0: 1 libraries found"
-    assert said[-1].startswith("Fetching a 1.0: 2 libraries found, 2 fetched")
+    assert said[0] == "Fetching a 1.0: 1 library"
+    assert said[-1].startswith("Fetching a 1.0: 2 libraries, 2 fetched, ")
     assert _names(fetch_jars("org.x", "a", "1.0", transitive=False)) == ["a-1.0.jar"]
 
 
@@ -208,6 +210,31 @@ def test_what_a_killed_fetch_left_is_removed(tmp_path: Path) -> None:
     (leftover / "half.jar").write_bytes(b"half")
     cached(tmp_path / "f", _fill)
     assert not leftover.exists()
+
+
+def test_a_jar_of_a_download_that_was_cut_off_is_fetched_again(repository: Repository) -> None:
+    first, _ = fetch_jars("org.x", "a", "1.0")
+    whole = first.read_bytes()
+    for broken in (whole[: len(whole) // 2], bytes(len(whole)), b""):
+        first.write_bytes(broken)
+        asked = len(repository.asked)
+        fetch_jars("org.x", "a", "1.0")
+        assert first.read_bytes() == whole
+        assert "GET /org/x/a/1.0/a-1.0.jar" in repository.asked[asked:]
+
+
+def test_a_fetch_that_was_killed_leaves_nothing_that_counts(repository: Repository) -> None:
+    repository.release.clear()
+    code = "from duolog.jars import fetch_jars; fetch_jars('org.x', 'a', '1.0')"
+    with subprocess.Popen([sys.executable, "-c", code]) as fetching:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not list(cache_folder().rglob("ivy.xml")):
+            assert time.monotonic() < deadline
+            assert fetching.poll() is None
+        fetching.kill()
+    repository.release.set()
+    assert _names(fetch_jars("org.x", "a", "1.0")) == ["a-1.0.jar", "b-1.0.jar"]
+    assert _kept() == ["a-1.0.jar", "b-1.0.jar", "jars.json"]
 
 
 def test_a_fetch_without_jars_is_not_kept(tmp_path: Path) -> None:

@@ -57,6 +57,11 @@ def test_no_batch_is_larger_than_allowed_and_none_is_missing(sizes: list[int], m
     assert cut(whole, most) == ranges
 
 
+def test_batches_are_about_equally_large() -> None:
+    counts = [stop - start for start, stop in cut(records([900] * 1200), 1 << 30)]
+    assert counts == [601, 599]
+
+
 def test_a_record_beyond_the_target_goes_alone() -> None:
     large = TARGET_BATCH_BYTES + 1
     assert cut(records([10, large, 10]), 4 * large) == ((0, 1), (1, 2), (2, 3))

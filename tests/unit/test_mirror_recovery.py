@@ -8,14 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from duolog.bridge.kafka.mirror.pieces import with_skips
 from duolog.bridge.kafka.mirror.recovery import (
     Adopt,
     CutBack,
     Evidence,
+    Found,
     GoOn,
     ReadTail,
     Step,
     cut_back,
+    deleted_meanwhile,
     first_step,
     next_sequence,
     placed,
@@ -129,6 +132,29 @@ def test_what_cannot_be_halts(batches: list[StoredBatch]) -> None:
         read_tail(TEN, US, batches)
 
 
+@pytest.mark.parametrize(
+    ("seen", "batches", "runs"),
+    [
+        # the last that was sent says how many are gone
+        (Evidence(15, 15, 12), [], (Run(0, 0, 10), Run(10, 12, 3))),
+        (Evidence(20, 22, 14), [batch(20, 2, 0, OTHER)], (Run(0, 0, 10), Run(10, 15, 5))),
+        # the first that is left says it
+        (Evidence(20, 24, None), [batch(20, 4, 14)], (Run(0, 0, 10), Run(10, 16, 4))),
+        (Evidence(20, 24, 17), [batch(18, 6, 12)], (Run(0, 0, 10), Run(10, 16, 2))),
+        # nothing of ours is gone
+        (Evidence(20, 22, 9), [batch(20, 2, 0, OTHER)], (Run(0, 0, 10),)),
+        (Evidence(5, 15, 12), [batch(9, 1, 9), batch(10, 5, 0, OTHER)], (Run(0, 0, 10),)),
+        # nobody knows, or it cannot be
+        (Evidence(20, 22, None), [batch(20, 2, 0, OTHER)], (Run(0, 0, 10),)),
+        (Evidence(12, 14, 17), [batch(12, 2, 16)], (Run(0, 0, 10),)),
+    ],
+)
+def test_what_kafka_deleted_before_it_was_known(
+    seen: Evidence, batches: list[StoredBatch], runs: tuple[Run, ...]
+) -> None:
+    assert deleted_meanwhile(TEN, US, seen, batches) == runs
+
+
 def test_what_kafka_lost_is_sent_again_but_for_what_is_skipped() -> None:
     mirror = replace(
         EMPTY,
@@ -147,6 +173,7 @@ class Broker:
 
     batches: list[StoredBatch] = field(default_factory=list)
     truth: list[tuple[int, int]] = field(default_factory=list)  # log offset, Kafka offset
+    start: int = 0
 
     @property
     def end(self) -> int:
@@ -165,15 +192,24 @@ class Broker:
 
     def lose(self, batches: int) -> None:
         kept = self.batches[: len(self.batches) - batches]
-        self.batches = kept
-        self.truth = [pair for pair in self.truth if pair[1] < self.end]
+        if any(batch.next_offset > self.start for batch in kept):  # else it is all gone
+            self.batches = kept
+            self.truth = [pair for pair in self.truth if pair[1] < self.end]
+
+    def delete(self, records: int) -> None:
+        """From the start, as retention does."""
+        self.start = min(self.start + records, self.end)
+
+    def left(self, offset: int = 0) -> list[StoredBatch]:
+        return [b for b in self.batches if b.next_offset > max(offset, self.start)]
 
 
 def recovered(mirror: Mirror, broker: Broker, forgotten: bool) -> Mirror:
     """As a worker does it."""
     for _ in range(3):
         step = first_step(
-            mirror, Evidence(0, broker.end, None if forgotten else broker.last_sequence)
+            mirror,
+            seen := Evidence(broker.start, broker.end, None if forgotten else broker.last_sequence),
         )
         match step:
             case GoOn():
@@ -184,7 +220,8 @@ def recovered(mirror: Mirror, broker: Broker, forgotten: bool) -> Mirror:
             case Adopt(count):
                 runs = placed(mirror, mirror.next_kafka_offset, count)
             case ReadTail(offset):
-                tail = [b for b in broker.batches if b.next_offset > offset]
+                tail = broker.left(offset)
+                mirror = replace(mirror, runs=deleted_meanwhile(mirror, US, seen, tail))
                 runs = read_tail(mirror, US, tail).runs
         return replace(mirror, runs=runs)
     raise AssertionError("it does not come to an end")
@@ -197,6 +234,7 @@ _DO = st.one_of(
     st.tuples(st.just("store"), st.just(0)),
     st.tuples(st.just("die"), st.booleans()),
     st.tuples(st.just("lose and die"), st.integers(1, 3)),
+    st.tuples(st.just("delete and die"), st.integers(1, 30)),
 )
 
 
@@ -218,7 +256,7 @@ def test_whatever_happens_the_runs_say_where_everything_lies(
             broker.batches.append(batch(broker.end, much, 0, OTHER))
         elif what == "skip" and not any(n in skipped for n in range(at, at + much)):
             skipped |= set(range(at, at + much))
-            skips = (*mirror.skips, Skip(at, much, LARGE))
+            skips = with_skips(mirror.skips, [Skip(at, much, LARGE)])
             mirror = stored = replace(mirror, skips=skips)  # durable before what follows is sent
         elif what == "store":
             stored = mirror
@@ -227,14 +265,22 @@ def test_whatever_happens_the_runs_say_where_everything_lies(
         elif what == "lose and die":
             broker.lose(much)
             mirror = recovered(stored, broker, False)
-        if what in {"die", "lose and die"}:
+        elif what == "delete and die":
+            broker.delete(much)
+            mirror = recovered(stored, broker, False)
+        if what.endswith("die"):
             stored = mirror
         told = [
             (run.first_log_offset + n, run.first_kafka_offset + n)
             for run in mirror.runs
             for n in range(run.count)
         ]
-        assert told == broker.truth
+        assert [at for at, _ in told] == [at for at, _ in broker.truth]
+        assert [each for each in told if each[1] >= broker.start] == [
+            each for each in broker.truth if each[1] >= broker.start
+        ]
+        late = zip(told, broker.truth, strict=True)
+        assert all(claimed >= kafka for (_, claimed), (_, kafka) in late)
         assert all(
             run.skipped_before == mirror.skipped_before(run.first_log_offset) for run in mirror.runs
         )
@@ -246,3 +292,14 @@ def test_whatever_happens_the_runs_say_where_everything_lies(
         assert next_sequence(mirror) == sequence_of(
             mirror.next_log_offset, mirror.skipped_before(mirror.next_log_offset)
         )
+
+
+def test_what_others_wrote_before_a_restore_is_no_divergence() -> None:
+    restored = replace(TEN, target=replace(TARGET, restored_kafka_offset=10))
+    assert first_step(restored, Evidence(0, 10, None)) == ReadTail(9, 10)
+    assert read_tail(restored, US, [batch(0, 10, 0, OTHER)]) == Found(restored.runs, 0)
+    cut = replace(restored, runs=(Run(0, 0, 6),))  # Kafka has lost what was after it
+    assert read_tail(cut, US, [batch(0, 6, 0, OTHER), batch(6, 4, 6)]).runs == (Run(0, 0, 10),)
+    grown = replace(restored, runs=(Run(0, 0, 12),))
+    with pytest.raises(MirrorDiverged):
+        read_tail(grown, US, [batch(0, 12, 0, OTHER)])

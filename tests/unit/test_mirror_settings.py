@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import typer
 
 from duolog.bridge.kafka.mirror.fitness import (
     ANY_TIME,
@@ -14,8 +15,10 @@ from duolog.bridge.kafka.mirror.fitness import (
 )
 from duolog.bridge.kafka.mirror.pieces import Limits
 from duolog.bridge.kafka.mirror.reactions import Reaction, halted_by, reaction_to
+from duolog.bridge.kafka.setting_names import SECRETS
 from duolog.bridge.kafka.settings import KafkaSettings
 from duolog.bridge.kafka.wire.compression import Compression
+from duolog.cli.kafka_options import kafka_flags
 from duolog.errors import (
     InvalidSetting,
     KafkaTopicUnfit,
@@ -34,6 +37,8 @@ def test_plain_settings() -> None:
         "bootstrap.servers": SERVERS,
         "client.id": "duolog",
         "security.protocol": "PLAINTEXT",
+        "socket.connection.setup.timeout.ms": "30000",
+        "connections.max.idle.ms": "0",
     }
     assert settings.for_aiokafka() == {
         "bootstrap_servers": ["a:9092", "b:9093"],
@@ -94,6 +99,17 @@ def test_settings_of_topics_and_of_the_mirror() -> None:
         ("compression.type", "lz4", "one of none, zstd"),
         ("security.protocol", "TLS", "one of PLAINTEXT"),
         ("sasl.mechanism", "GSSAPI", "one of PLAIN"),
+        ("sasl.oauthbearer.method", "jwt", "one of default, oidc"),
+        ("enable.ssl.certificate.verification", "no", "one of true, false"),
+        ("socket.connection.setup.timeout.ms", "1", "1000 or more"),
+        ("connections.max.idle.ms", "-1", "0 or more"),
+        ("sasl.jaas.config", "a-secret-word", "Give sasl.mechanism"),
+        ("ssl.keystore.password", "a-secret-word", "Give PEM files"),
+        ("ssl.truststore.location", "x", "Give PEM files"),
+        ("bootstrap.servers", "x:1", "--bootstrap-servers"),
+        ("sasl.password", "a-secret-word", "security.protocol=PLAINTEXT makes no use of it"),
+        ("ssl.ca.location", "ca.pem", "security.protocol=SSL or SASL_SSL"),
+        ("enable.ssl.certificate.verification", "false", "makes no use of it"),
         ("ssl.endpoint.identification.algorithm", "", "one of https, none"),
         ("replication.factor", "0", "above 0"),
         ("request.timeout.ms", "soon", "above 0"),
@@ -110,6 +126,85 @@ def test_settings_that_cannot_be(name: str, value: str, said: str) -> None:
 def test_servers_that_cannot_be(servers: str) -> None:
     with pytest.raises(InvalidSetting, match="host:port"):
         KafkaSettings.of(servers)
+
+
+SASL = {"security.protocol": "SASL_PLAINTEXT"}
+TOKENS = {**SASL, "sasl.mechanism": "OAUTHBEARER"}
+OIDC = {
+    **TOKENS,
+    "sasl.oauthbearer.method": "oidc",
+    "sasl.oauthbearer.client.id": "duolog",
+    "sasl.oauthbearer.client.credentials.client.secret": "a-secret-word",
+    "sasl.oauthbearer.token.endpoint.url": "https://issuer.example/token",
+}
+HOOK = {**TOKENS, "sasl.oauthbearer.token.provider": "tests.support.token_hook:token"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (SASL, "needs sasl.username and sasl.password"),
+        ({**SASL, "sasl.username": "ann"}, "needs sasl.password"),
+        (TOKENS, "token.provider=module:function"),
+        ({**TOKENS, "sasl.oauthbearer.method": "oidc"}, "needs sasl.oauthbearer.token.endpoint"),
+        ({**OIDC, "sasl.oauthbearer.extensions": "a"}, "name=value"),
+        ({**SASL, "ssl.ca.location": "x", "sasl.username": "a"}, "makes no use of it"),
+    ],
+)
+def test_a_login_that_cannot_be(settings: dict[str, str], said: str) -> None:
+    with pytest.raises(InvalidSetting, match=said) as refused:
+        KafkaSettings.of(SERVERS, settings)
+    assert "a-secret-word" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("tests.support.token_hook", "module:function"),
+        ("os;system:x", "module:function"),
+        ("../x:y", "module:function"),
+        ("no.such.module:token", "PYTHONPATH"),
+        ("tests.support.token_hook:none", "cannot be found"),
+        ("tests.support.token_hook:NOTHING", "is no function"),
+    ],
+)
+def test_a_token_provider_that_cannot_be(named: str, said: str) -> None:
+    with pytest.raises(InvalidSetting, match=said):
+        KafkaSettings.of(SERVERS, {**HOOK, "sasl.oauthbearer.token.provider": named})
+
+
+@pytest.mark.parametrize("settings", [OIDC, HOOK], ids=["oidc", "hook"])
+def test_tokens_come_from_one_place_for_both_libraries(settings: dict[str, str]) -> None:
+    made = KafkaSettings.of(SERVERS, {**settings, "sasl.oauthbearer.extensions": "a=b, c=d"})
+    confluent, aiokafka = made.for_confluent(), made.for_aiokafka()
+    assert confluent["sasl.mechanism"] == aiokafka["sasl_mechanism"] == "OAUTHBEARER"
+    assert callable(confluent["oauth_cb"])
+    assert aiokafka["sasl_oauth_token_provider"].extensions() == {"a": "b", "c": "d"}
+    assert not [name for name in confluent if name.startswith(("sasl.oauthbearer", "https."))]
+    assert "a-secret-word" not in f"{made!r}{confluent}{aiokafka}"
+
+
+def test_every_setting_of_librdkafkas_is_one_that_it_knows() -> None:
+    from confluent_kafka import Consumer
+
+    given = {
+        "security.protocol": "SASL_SSL",
+        "sasl.username": "ann",
+        "sasl.password": "a-secret-word",
+        "ssl.cipher.suites": "DEFAULT",
+        "connections.max.idle.ms": "180000",
+    }
+    options = KafkaSettings.of(SERVERS, given).for_confluent()
+    Consumer({**options, "group.id": "g", "log_level": 0}).close()
+    assert options["connections.max.idle.ms"] == "180000"
+    ours = KafkaSettings.of(SERVERS, given).for_aiokafka()
+    assert ours["max_idle_ms"] == 180000
+
+
+def test_secrets_are_not_taken_from_the_command_line() -> None:
+    for name in (*SECRETS, "sasl.oauthbearer.client.credentials.client.secret"):
+        with pytest.raises(typer.BadParameter, match="Everybody on this machine"):
+            kafka_flags(None, [f"{name}=a-secret-word"])
 
 
 def test_certificates_that_are_not_there() -> None:

@@ -13,6 +13,7 @@ from duolog.bridge.kafka.mirror.partition import Phase
 from duolog.bridge.kafka.positions.settling import SettlingStatus
 from duolog.bridge.kafka.status import MOST_TOPICS, Course, History, summary, summary_of_groups
 from duolog.bridge.serve.leash import tell_host
+from duolog.errors import KafkaLoginRefused
 
 QUIET = Course(skipped=0, foreign=0, stands_seconds=0.0, has_got_on=True)
 
@@ -33,6 +34,7 @@ def status(
     )
 
 
+PAUSED = status(behind=5, phase=Phase.PAUSED)
 UNKNOWN = status(behind=90, reached=0, phase=Phase.RECOVERING)
 
 
@@ -41,6 +43,12 @@ def test_topics_are_told_with_what_is_behind() -> None:
     assert told["partitions"] == {"mirroring": 3}
     assert told["topics"] == {"orders": 7, "payments": 0}
     assert (told["behind"], told["behind_elsewhere"], told["all_topics"]) == (7, 0, True)
+
+
+def test_why_it_does_not_find_the_cluster_is_told_first() -> None:
+    told = summary("", [status(trouble="later")], QUIET, KafkaLoginRefused("\N{SNOWMAN}" * 9000))
+    assert (told["state"], told["troubles"][0]["code"]) == ("connecting", "KafkaLoginRefused")
+    assert len(told["troubles"][0]["error"]) <= 400
 
 
 def test_of_many_topics_those_most_behind_are_told() -> None:
@@ -78,6 +86,8 @@ def test_the_longest_status_fits_into_a_line(tmp_path: Path) -> None:
         pytest.param([status(5, 10), status(4, 11), status(4, 11)], 1, True, id="moved before"),
         pytest.param([status(), status(), status(3)], 1, True, id="behind just now"),
         pytest.param([UNKNOWN, status(5, 85)], 1, False, id="found out how far it was"),
+        pytest.param([status(5), PAUSED, PAUSED], 0, True, id="paused"),
+        pytest.param([status(5), PAUSED, PAUSED, status(5)], 1, False, id="resumed just now"),
         pytest.param([UNKNOWN, status(5, 85), status(4, 86)], 0, True, id="and got on"),
         pytest.param(
             [status(5, 10), status(5, 10, phase=Phase.HALTED)], 1, False, id="halted at once"

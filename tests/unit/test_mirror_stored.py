@@ -1,4 +1,4 @@
-"""Mirrors as they are stored: version 1 stays readable, and only what changed is written."""
+"""Mirrors as they are stored: old versions stay readable, and only what changed is written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 
 from duolog.errors import UnsupportedFormat
-from duolog.log.mirror_model import Mirror, MirrorTarget, Run, Skip, SkipReason
+from duolog.log.mirror_control import StoredModes, load_modes, write_modes
+from duolog.log.mirror_model import (
+    Mirror,
+    MirrorTarget,
+    OffsetHeader,
+    Pruned,
+    Run,
+    Skip,
+    SkipReason,
+)
+from duolog.log.mirror_modes import MirrorMode
 from duolog.log.mirrors import load_mirrors, write_mirror
 from duolog.log.model import TopicPartition
 from duolog.log.store import WriteBatch
@@ -30,6 +40,19 @@ VERSION_1 = {
         "01000000000000001000000000000000020000000000000001"
     ),
     b"s" + PLACE + bytes.fromhex("000000000000000f"): bytes.fromhex("01000000000000000102"),
+}
+MIRROR_2 = replace(
+    MIRROR,
+    offset_headers=(OffsetHeader(5, "at"), OffsetHeader(9, None)),
+    pruned=Pruned(5, 6, 3),
+    copied_at=30,
+    settled_upto=28,
+)
+VERSION_2 = {
+    **VERSION_1,
+    b"m" + PLACE: VERSION_1[b"m" + PLACE].replace(b'"v":1', b'"v":2')[:-2]
+    + b',"restored_kafka_offset":0},"offset_headers":[[5,"at"],[9,null]],"pruned":[5,6,3],'
+    b'"copied_at":30,"settled_upto":28}',
 }
 
 
@@ -63,11 +86,57 @@ def loaded(stored: Stored) -> dict[TopicPartition, Mirror]:
     return load_mirrors(store)
 
 
-def test_version_1_stays_readable_and_is_what_is_written() -> None:
+def test_version_1_stays_readable() -> None:
     assert loaded(Stored(VERSION_1)) == {WHERE: MIRROR}
+
+
+def test_what_is_written() -> None:
     stored = Stored({})
-    write(stored, None, MIRROR)
-    assert stored.entries == VERSION_1
+    write(stored, None, MIRROR_2)
+    assert stored.entries == VERSION_2
+    assert loaded(stored) == {WHERE: MIRROR_2}
+
+
+def test_what_was_stored_as_version_1_is_changed_as_version_2() -> None:
+    stored = Stored(VERSION_1)
+    write(stored, MIRROR, MIRROR_2)
+    assert stored.entries == VERSION_2
+
+
+def test_a_prefix_that_is_forgotten_is_deleted_and_no_more_is_written() -> None:
+    runs = tuple(Run(n * 10, n * 10, 8, n) for n in range(1_000))
+    skips = tuple(Skip(n * 10 + 8, 1, SkipReason.GONE) for n in range(1_000))
+    many = replace(MIRROR, runs=runs, skips=skips)
+    stored = Stored({})
+    write(stored, None, many)
+    few = replace(many.pruned_by(900, 850), runs=(*runs[900:-1], runs[-1].cut(9)))
+    done = write(stored, many, few)
+    assert done.count(("delete", b"r")) == 901
+    assert done.count(("delete", b"s")) == 850
+    assert done.count(("put", b"r")) == 1
+    assert ("put", b"s") not in done
+    assert loaded(stored) == {WHERE: few}
+
+
+def test_modes_are_stored_and_loaded() -> None:
+    stored = Stored({})
+    before, modes = StoredModes(), StoredModes(MirrorMode.PAUSED, {7: MirrorMode.DETACHED})
+    batch = WriteBatch()
+    write_modes(batch, before, modes)
+    stored.take(batch)
+    assert stored.entries == {
+        b"c": b'{"v":1,"mode":"paused"}',
+        b"c" + bytes.fromhex("00000007"): b'{"v":1,"mode":"detached"}',
+    }
+    store: Any = stored
+    assert load_modes(store) == modes
+    batch = WriteBatch()
+    write_modes(batch, modes, before)
+    stored.take(batch)
+    assert stored.entries == {}
+    store = Stored({b"c": b'{"v":2,"mode":"asleep"}'})
+    with pytest.raises(UnsupportedFormat, match="version 2"):
+        load_modes(store)
 
 
 @pytest.mark.parametrize("kind", [b"m", b"r", b"s"])
@@ -95,3 +164,11 @@ def test_only_what_has_changed_is_written() -> None:
     assert loaded(stored) == {WHERE: cut}
     write(stored, cut, None)
     assert stored.entries == {}
+
+
+def test_a_mirror_of_a_restored_log_knows_what_others_had_written() -> None:
+    restored = replace(MIRROR_2, target=replace(TARGET, restored_kafka_offset=9))
+    stored = Stored({})
+    write(stored, None, restored)
+    assert b'"restored_kafka_offset":9' in stored.entries[b"m" + PLACE]
+    assert loaded(stored) == {WHERE: restored}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from duolog.bridge.kafka.access import client_of
 from duolog.bridge.kafka.audit.report import PositionReport
 from duolog.errors import KafkaUnreachable
 from duolog.log.mirror_model import Mirror, Run
@@ -92,9 +93,10 @@ def kafka_positions(
     places = [TopicPartition(each.target.kafka_topic, each.partition) for each in mirrors]
     for group in groups:
         # Of open transactions it waits for the end: what is told is stable.
-        consumer = Consumer(
+        consumer = client_of(
+            Consumer,
             {**settings, "group.id": group, "isolation.level": "read_committed"}
-            | {"enable.auto.commit": False}
+            | {"enable.auto.commit": False},
         )
         try:
             known = consumer.committed(places, timeout=deadline_seconds)

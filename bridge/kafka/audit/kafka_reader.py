@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from duolog.bridge.kafka.access import Overheard, client_of, reached
 from duolog.bridge.kafka.audit.records import KafkaRecords
 from duolog.bridge.kafka.audit.stretches import Edges
 from duolog.errors import KafkaUnreachable
@@ -23,25 +24,40 @@ class KafkaReader:
     """Records of one partition after the other, by ranges of offsets."""
 
     def __init__(
-        self, settings: Mapping[str, str], *, deadline_seconds: float = DEADLINE_SECONDS
+        self,
+        settings: Mapping[str, str],
+        *,
+        deadline_seconds: float = DEADLINE_SECONDS,
+        purpose: str = "audit",
+        committed: bool = False,
     ) -> None:
+        """`committed`: without what transactions have taken back, or have not ended yet."""
         from confluent_kafka import Consumer
 
         self._deadline_seconds = deadline_seconds
-        self._consumer = Consumer(
+        self._purpose = purpose
+        overheard = Overheard()
+        self._consumer = client_of(
+            Consumer,
             {
                 "fetch.message.max.bytes": 4 << 20,
                 "queued.max.messages.kbytes": 64 << 10,
                 **settings,
-                "group.id": "duolog-audit",  # asked for, and never joined
+                "group.id": f"duolog-{purpose}",  # asked for, and never joined
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "error",
-                "isolation.level": "read_uncommitted",
+                "isolation.level": "read_committed" if committed else "read_uncommitted",
                 "check.crcs": True,
                 "enable.partition.eof": True,
-            }
+                **overheard.options,
+            },
         )
+        try:
+            reached(self._consumer, overheard, deadline_seconds)
+        except BaseException:
+            self._consumer.close()
+            raise
         self._place: tuple[str, int] | None = None
         self._next_offset = -1
         self._waiting: list[Message] = []  # read, and beyond what was asked for
@@ -55,9 +71,9 @@ class KafkaReader:
                 TopicPartition(topic, partition), timeout=self._deadline_seconds, cached=False
             )
         except KafkaException as failure:
-            raise _unreachable(topic, partition, failure) from failure
+            raise self._unreachable(topic, partition, failure) from failure
         if answer is None:
-            raise _unreachable(topic, partition, "no answer")
+            raise self._unreachable(topic, partition, "no answer")
         return Edges(*answer)
 
     def read(self, topic: str, partition: int, first: int, upto: int) -> KafkaRecords:
@@ -74,7 +90,9 @@ class KafkaReader:
             if messages:
                 deadline = time.monotonic() + self._deadline_seconds
             elif time.monotonic() >= deadline:
-                raise _unreachable(topic, partition, f"nothing came from {self._next_offset} on")
+                raise self._unreachable(
+                    topic, partition, f"nothing came from {self._next_offset} on"
+                )
             if not self._take(messages, upto, taken):
                 break
         return KafkaRecords.of(
@@ -116,7 +134,7 @@ class KafkaReader:
                 if failure.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 the same
                     self._go_on_after_the_start()
                     return True
-                raise _unreachable(message.topic(), message.partition(), failure)
+                raise self._unreachable(message.topic(), message.partition(), failure)
             if offset is None or offset < self._next_offset:
                 continue
             if offset >= upto:
@@ -136,15 +154,14 @@ class KafkaReader:
         self._place = None
         self._go_to(topic, partition, offset)
 
+    def _unreachable(self, topic: str | None, partition: int | None, why: Any) -> KafkaUnreachable:
+        return KafkaUnreachable(
+            f"Partition {partition} of {topic} cannot be read from Kafka: {why}. Look at the "
+            f"broker and at the rights of who asks, and start the {self._purpose} again."
+        )
+
 
 def _headers(message: Message) -> list[tuple[str, bytes | None]] | None:
     # A list of pairs, whatever its types say.
     headers: list[tuple[str, bytes | None]] | None = cast("Any", message.headers())
     return headers
-
-
-def _unreachable(topic: str | None, partition: int | None, why: Any) -> KafkaUnreachable:
-    return KafkaUnreachable(
-        f"Partition {partition} of {topic} cannot be read from Kafka: {why}. "
-        "Look at the broker and at the rights of who asks, and start the audit again."
-    )

@@ -65,7 +65,8 @@ class KafkaRecords:
 def differences(stretch: Stretch, ours: Any, theirs: KafkaRecords) -> Iterator[Difference]:
     """How the log's records (a pa.RecordBatch of RECORD_SCHEMA) differ from what Kafka gave.
 
-    `ours` has the stretch's records; `theirs` whatever lies in Kafka within the stretch.
+    `ours` has the stretch's records; `theirs` whatever lies in Kafka within the stretch. Where
+    Kafka's have their log offset as a header, that is judged by itself, and not compared.
     """
     there = theirs.offsets - stretch.kafka_offset
     if len(there) < stretch.count:
@@ -74,6 +75,13 @@ def differences(stretch: Stretch, ours: Any, theirs: KafkaRecords) -> Iterator[D
         for absent in np.flatnonzero(~present).tolist():
             yield _difference(Finding.MISSING_IN_KAFKA, stretch, absent, "is not in Kafka")
         ours = ours.take(pa.array(there))
+    if stretch.offset_header is not None:
+        expected = there + stretch.log_offset
+        wrong, columns = _offset_headers(theirs.columns, stretch.offset_header, expected)
+        theirs = KafkaRecords(theirs.offsets, columns)
+        for at in np.flatnonzero(wrong).tolist():
+            said = f"does not end with the header {stretch.offset_header} of its offset in Kafka"
+            yield _difference(Finding.OFFSET_HEADER_DIFFERS, stretch, int(there[at]), said)
     for name, finding in _COMPARED:
         left, right = _comparable(ours, name), _comparable(theirs.columns, name)
         if left.equals(right):
@@ -82,6 +90,35 @@ def differences(stretch: Stretch, ours: Any, theirs: KafkaRecords) -> Iterator[D
             if mine != other:
                 said = f"has {name} {_shown(mine)} in the log, and {_shown(other)} in Kafka"
                 yield _difference(finding, stretch, int(there[at]), said)
+
+
+def _offset_headers(columns: Any, name: str, expected: Any) -> tuple[Any, Any]:
+    """Which records do not end with this header and their offset; and all, without that one.
+
+    Only what is there and has the name is taken off, so what is not shows as well.
+    """
+    headers = columns.column("headers")
+    counts = pc.fill_null(pc.list_value_length(headers), 0).to_numpy(zero_copy_only=False)
+    every = headers.flatten()
+    ends = np.cumsum(counts, dtype=np.int64)
+    has_one = counts > 0
+    last = pa.array(np.where(has_one, ends - 1, 0), mask=~has_one)
+    digits = pa.array(expected, pa.int64()).cast(pa.string()).cast(pa.binary())
+    named = _true(pc.equal(every.field("name").take(last), name))
+    right = named & _true(pc.equal(every.field("value").take(last), digits))
+    kept = np.ones(len(every), dtype=bool)
+    kept[ends[named] - 1] = False
+    starts = np.concatenate(([0], np.cumsum(counts - named, dtype=np.int64))).astype(np.int32)
+    own = pa.ListArray.from_arrays(
+        pa.array(starts), every.filter(pa.array(kept)), type=headers.type
+    )
+    at = columns.schema.get_field_index("headers")
+    return ~right, columns.set_column(at, columns.schema.field(at), own)
+
+
+def _true(answers: Any) -> Any:
+    """Where it holds; unknown is no."""
+    return pc.fill_null(answers, False).to_numpy(zero_copy_only=False)
 
 
 def _comparable(records: Any, name: str) -> Any:

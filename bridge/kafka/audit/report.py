@@ -17,6 +17,7 @@ class Finding(StrEnum):
     KEY_DIFFERS = "key_differs"
     VALUE_DIFFERS = "value_differs"
     HEADERS_DIFFER = "headers_differ"
+    OFFSET_HEADER_DIFFERS = "offset_header_differs"  # the one that the mirror adds
     TIME_DIFFERS = "time_differs"
     COPY_IN_KAFKA = "copy_in_kafka"  # one of ours, once more, where no run is
     NOT_ACCOUNTED_FOR = "not_accounted_for"  # before the mirror's end, in no run and no skip

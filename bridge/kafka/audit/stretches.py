@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from duolog.bridge.kafka.audit.report import Difference, Finding
-from duolog.log.mirror_model import Mirror, Run
+from duolog.log.mirror_model import Mirror, OffsetHeader, Run
 
 SAMPLE_RECORDS = 100
 """A sample is made of stretches of so many records."""
@@ -33,6 +33,7 @@ class Stretch:
     log_offset: int
     kafka_offset: int
     count: int
+    offset_header: str | None = None  # the last header of each, in Kafka alone: its log offset
 
     @property
     def next_log_offset(self) -> int:
@@ -40,7 +41,8 @@ class Stretch:
 
     def part(self, begin: int, count: int) -> Stretch:
         """Some of its records."""
-        return Stretch(self.log_offset + begin, self.kafka_offset + begin, count)
+        first = self.log_offset + begin, self.kafka_offset + begin
+        return Stretch(*first, count, self.offset_header)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +82,26 @@ def layout(mirror: Mirror, log: Edges, kafka: Edges) -> Layout:
         )
         if begin < end:
             whole = Stretch(run.first_log_offset, run.first_kafka_offset, run.count)
-            stretches.append(whole.part(begin, end - begin))
+            stretches += _by_header(whole.part(begin, end - begin), mirror.offset_headers)
     return Layout(
         tuple(stretches),
         pending=max(0, log.next_offset - max(mirror.next_log_offset, log.start)),
-        skipped=sum(skip.count for skip in mirror.skips),
+        skipped=mirror.skipped,
         not_comparable=not_comparable,
         wrong=tuple(wrong),
     )
+
+
+def _by_header(stretch: Stretch, headers: Sequence[OffsetHeader]) -> Iterator[Stretch]:
+    """The stretch, cut where another header begins to hold."""
+    at, name = stretch.log_offset, None
+    for header in (*headers, OffsetHeader(stretch.next_log_offset, None)):
+        upto = min(header.first_log_offset, stretch.next_log_offset)
+        if upto > at:
+            part = stretch.part(at - stretch.log_offset, upto - at)
+            yield replace(part, offset_header=name)
+            at = upto
+        name = header.name
 
 
 def holes(mirror: Mirror, kafka: Edges) -> Iterator[Edges]:

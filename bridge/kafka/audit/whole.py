@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from duolog.bridge.kafka.access import client_of
 from duolog.bridge.kafka.audit.groups import (
     answer,
     kafka_groups,
@@ -67,10 +68,11 @@ def audit(
     from confluent_kafka.admin import AdminClient
 
     began = time.monotonic()
-    admin = AdminClient(dict(settings))
     mirrors = _mirrors(log, topics)
-    there = _kafka_topics(admin, mirrors, deadline_seconds)
     with KafkaReader(settings, deadline_seconds=deadline_seconds) as reader:
+        # After the reader, which says why when it is not let in.
+        admin = client_of(AdminClient, settings)
+        there = _kafka_topics(admin, mirrors, deadline_seconds)
         reports: list[PartitionReport] = []
         audits: list[PartitionAudit] = []
         for mirror in mirrors:

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from duolog.bridge.kafka.local.broker import LocalKafka
 from duolog.bridge.kafka.local.distribution import KAFKA_VERSION, kafka_jars
+from duolog.bridge.kafka.local.doors import Door, Security
 
-__all__ = ["KAFKA_VERSION", "LocalKafka", "kafka_jars"]
+__all__ = ["Door", "KAFKA_VERSION", "LocalKafka", "Security", "kafka_jars"]

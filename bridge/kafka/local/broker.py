@@ -10,7 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from duolog.bridge.kafka.local.certificates import Authority
 from duolog.bridge.kafka.local.distribution import KAFKA_VERSION, kafka_jars
+from duolog.bridge.kafka.local.doors import Security
 from duolog.bridge.kafka.local.kept import KeptProcess
 from duolog.bridge.kafka.local.lock import held_folder
 from duolog.bridge.kafka.local.ports import check_free, free_port
@@ -43,7 +45,10 @@ class LocalKafka:
     `java_options` go to Java: `-XX:TieredStopAtLevel=1` takes half the processor time to
     start and is slower then, which suits drills that restart often.
 
-    start, stop and kill keep folder and port: what was acknowledged is there after the next start.
+    `security` gives it doors beside the plain listener; `address_of` says where they are, and
+    `authority` makes what clients show there.
+
+    start, stop and kill keep folder and ports: what was acknowledged is there after the next start.
     Not for use by several threads at once.
     """
 
@@ -53,6 +58,7 @@ class LocalKafka:
         *,
         port: int = 0,
         properties: Mapping[str, str] | None = None,
+        security: Security | None = None,
         heap_megabytes: int = 1024,
         java_options: Sequence[str] = (),
         start_seconds: float = 60.0,
@@ -69,7 +75,11 @@ class LocalKafka:
         self._given_folder = None if folder is None else Path(folder).expanduser().absolute()
         self._given_port = port
         self._properties = dict(properties or {})
-        self._java_options = [f"-Xmx{heap_megabytes}m", *java_options]
+        self.security = security or Security(())
+        self._door_ports: dict[str, int] = {}
+        self._java_options = [
+            *(f"-Xmx{heap_megabytes}m", *self.security.java_options, *java_options)
+        ]
         self._start_seconds = start_seconds
         self._stop_seconds = stop_seconds
         self._progress = progress
@@ -97,6 +107,17 @@ class LocalKafka:
     @property
     def bootstrap_servers(self) -> str:
         return f"{LOOPBACK}:{self.port}"
+
+    def address_of(self, door: str) -> str:
+        """The bootstrap servers of one of its doors, by the door's name."""
+        if door not in self._door_ports:
+            raise LocalKafkaFailed(f"This broker has not been started, or has no door {door}.")
+        return f"{LOOPBACK}:{self._door_ports[door]}"
+
+    @property
+    def authority(self) -> Authority:
+        """Who signs its certificates."""
+        return Authority(self.folder / "certificates")
 
     @property
     def running(self) -> bool:
@@ -141,12 +162,23 @@ class LocalKafka:
     def _start_on(self, port: int, java: str, jars: list[Path], lock: int) -> None:
         settings, logging = self.folder / "broker.properties", self.folder / "log4j2.properties"
         data = self.folder / "data"
+        ports = self._door_ports or {door.title: free_port() for door in self.security.doors}
+        doors = [
+            Listener(door.title, ports[door.title], door.protocol) for door in self.security.doors
+        ]
         properties = broker_properties(
-            data, [Listener(CLIENTS, port)], free_port(), self._properties
+            data,
+            [Listener(CLIENTS, port), *doors],
+            free_port(),
+            {**self._secured(), **self._properties},
         )
+        settings.touch()
+        settings.chmod(0o600)  # it may hold passwords
         settings.write_text(as_text(properties), encoding="ascii")
         logging.write_text(as_text(logging_properties()), encoding="ascii")
-        cluster = cluster_of(data) or format_storage(java, jars, settings, data)
+        cluster = cluster_of(data) or format_storage(
+            java, jars, settings, data, self.security.scram_arguments()
+        )
         log_start = self.log_file.stat().st_size if self.log_file.exists() else 0
         self._process = KeptProcess(
             [
@@ -167,7 +199,18 @@ class LocalKafka:
         except BaseException:
             self.kill()
             raise
-        self._port = port
+        self._port, self._door_ports = port, ports
+
+    def _secured(self) -> dict[str, str]:
+        """The settings of its doors, with certificates made for those that show one."""
+        with_tls = [door for door in self.security.doors if door.has_tls]
+        if not with_tls:
+            return self.security.properties({}, None)
+        authority = self.authority
+        certificates = {
+            door.title: authority.server(door.title, door.host_names) for door in with_tls
+        }
+        return self.security.properties(certificates, authority.certificate_file)
 
     def _wait_until_ready(
         self, process: KeptProcess, port: int, cluster: str, log_start: int
@@ -217,7 +260,7 @@ class LocalKafka:
         self.stop()
         if self._given_folder is None and self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder, self._port = None, self._given_port
+            self._folder, self._port, self._door_ports = None, self._given_port, {}
 
     def __enter__(self) -> Self:
         try:

@@ -57,6 +57,11 @@ def broker_properties(
         "offsets.topic.num.partitions": "4",
         "transaction.state.log.num.partitions": "4",
         "group.initial.rebalance.delay.ms": "0",
+        # By the newer protocol a partition changes hands in two heartbeats, of five seconds each.
+        "group.consumer.min.heartbeat.interval.ms": "300",
+        "group.consumer.heartbeat.interval.ms": "300",
+        "group.consumer.min.session.timeout.ms": "6000",
+        "group.consumer.session.timeout.ms": "10000",
         # After kill -9 the node waits until its own old session ends: nine seconds by default.
         "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",

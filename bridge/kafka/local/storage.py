@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import secrets
 import subprocess
+import tempfile
 from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 from pathlib import Path
 
 from duolog.bridge.kafka.local.trouble import told
@@ -24,12 +26,22 @@ def cluster_of(data: Path) -> str | None:
     return found[1] if found else None
 
 
-def format_storage(java: str, jars: list[Path], settings: Path, data: Path) -> str:
+def format_storage(
+    java: str, jars: list[Path], settings: Path, data: Path, secret_arguments: Sequence[str] = ()
+) -> str:
     """Make the data folder with Kafka's own tool; the id of the new cluster."""
+    with tempfile.NamedTemporaryFile("w", suffix=".arguments") as file:
+        # From a file, where no list of processes shows them.
+        file.writelines(f"{argument}\n" for argument in secret_arguments)
+        file.flush()
+        return _format(java, jars, settings, data, [f"@{file.name}"] if secret_arguments else [])
+
+
+def _format(java: str, jars: list[Path], settings: Path, data: Path, more: list[str]) -> str:
     cluster = _new_id()
     command = [java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", str(jars[0].parent / "*")]
     command += ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
-    command += ["--cluster-id", cluster, "--config", str(settings)]
+    command += ["--cluster-id", cluster, "--config", str(settings), *more]
     try:
         done = subprocess.run(  # noqa: S603 - our own arguments
             command,

@@ -8,6 +8,7 @@
 | What is to be done after an answer? | `reactions.py` (pure) |
 | Can a Kafka topic hold a topic of the log? | `fitness.py` (pure), asked by `topic_side.py` |
 | How is Kafka asked? | `port.py` over `connections.py`; topics and their settings: `topics.py` |
+| How do batches go out? | `in_turn.py` |
 | How is the log read, and how are runs stored in it? | `heads.py`, `reading.py`, `storing.py` |
 | One partition, from recovery to its end | `partition.py` |
 | All partitions of a log | `mirroring.py`; what they share: `shared.py`, `budget.py` |

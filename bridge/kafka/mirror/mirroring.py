@@ -20,13 +20,17 @@ from duolog.bridge.kafka.mirror.topic_side import TopicSide
 from duolog.bridge.kafka.mirror.topics import KafkaTopics
 from duolog.bridge.kafka.settings import KafkaSettings
 from duolog.clock import Clock, SystemClock
-from duolog.errors import DuologError, KafkaUnreachable
+from duolog.errors import DuologError, KafkaRefused, KafkaUnreachable
 from duolog.log.access import LogAccess
 from duolog.log.mirror_model import Mirror
+from duolog.log.mirror_modes import MirrorMode, MirrorReport
 from duolog.log.model import Topic, TopicPartition
 
 _THREADS: Final = 6  # two encode at a time on two cores; the others wait for the log or the cluster
 _FIRST_PAUSE_SECONDS: Final = 0.2
+_REPORTS_AT_ONCE: Final = 1000
+_LONGEST_TROUBLE: Final = 1000  # characters
+_TELL_AGAIN_SECONDS: Final = 5.0  # also when nothing has changed: silence means that it stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,11 @@ class KafkaMirror:
         self._partitions: dict[TopicPartition, PartitionMirror] = {}
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         self._heads: Heads | None = None
+        self._told: dict[TopicPartition, MirrorReport] = {}
+        self._told_at: float | None = None
+        self._has_looked = False  # what there is to mirror is known
         self.cluster_id = ""
+        self.trouble: DuologError | None = None  # why it does not find the cluster
 
     async def run(self) -> None:
         """Find the cluster, and mirror. What fails on the way is tried again."""
@@ -79,6 +87,7 @@ class KafkaMirror:
             watching = asyncio.create_task(self._heads.run())
             while True:
                 await self._look(shared)
+                await self._tell(shared)
                 await asyncio.sleep(self._options.look_every_seconds)
         finally:
             if watching is not None:
@@ -99,6 +108,13 @@ class KafkaMirror:
             if partition.settled and partition.mirror is not None:
                 yield replace(partition.mirror, topic=partition.side.topic.name)
 
+    def is_being_found_out(self, topic: str) -> bool:
+        """Whether it is not known yet, or for now, how far some of a topic's partitions are."""
+        partitions = [p for p in self._partitions.values() if p.side.topic.name == topic]
+        return not self._has_looked or any(
+            not each.settled and each.phase is Phase.RECOVERING for each in partitions
+        )
+
     def status(self) -> list[PartitionStatus]:
         """All partitions, in order."""
         return [
@@ -117,7 +133,7 @@ class KafkaMirror:
             max(0, head - at),
             at,
             0 if mirror is None else mirror.next_kafka_offset,
-            0 if mirror is None else sum(skip.count for skip in mirror.skips),
+            0 if mirror is None else mirror.skipped,
             partition.foreign,
             None if trouble is None else type(trouble).__name__,
             None if trouble is None else str(trouble),
@@ -136,18 +152,21 @@ class KafkaMirror:
                     made = await port.new_producer(self.cluster_id)
                     keep = partial(self._log.keep_mirror_producer, made)
                     producer = await loop.run_in_executor(threads, keep)
-            except KafkaUnreachable as error:
+            except (KafkaUnreachable, KafkaRefused) as error:
                 await port.close()
                 self._say("mirror.waits", **shown(error))
+                self.trouble = error
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, self._options.longest_pause_seconds)
             else:
                 break
+        self.trouble = None
+        topics = await loop.run_in_executor(threads, KafkaTopics, self._settings)
         self._say("mirror.begins", cluster=self.cluster_id, producer=producer.producer_id)
         return Shared(
             self._log,
             port,
-            KafkaTopics(self._settings),
+            topics,
             self._settings,
             self._options,
             producer,
@@ -159,13 +178,18 @@ class KafkaMirror:
         )
 
     async def _look(self, shared: Shared) -> None:
-        """Begin with new topics and partitions, leave those that are gone."""
+        """Begin with new topics and partitions, leave those that are gone or detached."""
         try:
             topics = await shared.in_thread(self._log.topics)
+            modes = await shared.in_thread(self._log.mirror_modes)
         except DuologError as error:
             self._say("mirror.waits", **shown(error))
             return
-        wanted = {topic.id: topic for topic in topics if not topic.name.endswith(SUFFIX)}
+        wanted = {
+            topic.id: topic
+            for topic in topics
+            if not topic.name.endswith(SUFFIX) and modes.of(topic.name) is not MirrorMode.DETACHED
+        }
         for where, task in list(self._tasks.items()):
             topic = wanted.get(where.topic_id)
             if topic is None or task.done() or self._has_changed(where, topic):
@@ -181,8 +205,33 @@ class KafkaMirror:
                 assert side is not None  # noqa: S101 - there are some
                 shared.heads.watch(where)
                 partition = PartitionMirror(side, where.partition, shared)
+                partition.pause(modes.of(topic.name) is MirrorMode.PAUSED)
                 self._partitions[where] = partition
                 self._tasks[where] = asyncio.create_task(partition.run())
+
+        for where, partition in self._partitions.items():
+            mode = modes.of(wanted[where.topic_id].name)
+            partition.pause(mode is MirrorMode.PAUSED)
+        self._has_looked = True
+
+    async def _tell(self, shared: Shared) -> None:
+        """The log is told how partitions are, for those who ask it: what has changed, mostly."""
+        now = asyncio.get_running_loop().time()
+        reports = {w: _report(self._status(w, p)) for w, p in self._partitions.items()}
+        anew = self._told_at is None or bool(self._told.keys() - reports.keys())
+        changed = {w: each for w, each in reports.items() if anew or self._told.get(w) != each}
+        if not changed and not anew and now - (self._told_at or 0.0) < _TELL_AGAIN_SECONDS:
+            return
+        told = list(changed.values())
+        try:
+            for first in range(0, max(1, len(told)), _REPORTS_AT_ONCE):
+                some = tuple(told[first : first + _REPORTS_AT_ONCE])
+                is_anew = anew and first == 0
+                await shared.in_thread(partial(self._log.tell_mirror, some, anew=is_anew))
+        except DuologError:  # the next time tells all of it
+            self._told_at = None
+        else:
+            self._told, self._told_at = reports, now
 
     def _has_changed(self, where: TopicPartition, topic: Topic) -> bool:
         """Whether the topic is another one now for Kafka; more partitions change all of them."""
@@ -200,3 +249,9 @@ class KafkaMirror:
                 self._say("mirror.failed", partition=where.partition, **shown(error))
         del self._tasks[where], self._partitions[where]
         shared.heads.forget(where)
+
+
+def _report(status: PartitionStatus) -> MirrorReport:
+    said = None if status.trouble is None else status.trouble[:_LONGEST_TROUBLE]
+    phase = status.phase.value
+    return MirrorReport(status.topic, status.partition, phase, status.trouble_code, said)

@@ -2,6 +2,7 @@
 
     recovering -> mirroring -> recovering ...      after a lost connection, a refusal, a new leader
                -> halted -> recovering             until what it says is settled
+               -> paused -> recovering             until it is resumed; what is on its way arrives
 
 Three tasks while it mirrors: `_send` reads the log and sends batches, several at once; `_collect`
 takes the answers in their order and grows the runs; `_keep` stores runs now and then. When one
@@ -11,21 +12,26 @@ ends, all end, and the partition recovers: it asks Kafka how far it is, and goes
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import Final
 
-from duolog.bridge.kafka.mirror.pieces import cut, refused_rows, unskipped, with_skips
+from duolog.bridge.kafka.mirror.connections import Reconnected
+from duolog.bridge.kafka.mirror.pieces import refused_rows, with_skips
 from duolog.bridge.kafka.mirror.reactions import Reaction, halted_by, reaction_to
-from duolog.bridge.kafka.mirror.reading import READ_BYTES, Stretch, groups, stretch_of
+from duolog.bridge.kafka.mirror.reading import READ_BYTES, Made, Making, Stretch, groups
 from duolog.bridge.kafka.mirror.recovering import Recovery
 from duolog.bridge.kafka.mirror.recovery import placed
 from duolog.bridge.kafka.mirror.refused import burnt_out, halted_at, set_aside, why_refused
 from duolog.bridge.kafka.mirror.shared import Shared, WhenRefused, shown
 from duolog.bridge.kafka.mirror.storing import StoredRuns
+from duolog.bridge.kafka.mirror.suspicion import Suspicion, copied
 from duolog.bridge.kafka.mirror.topic_side import TopicSide
+from duolog.bridge.kafka.mirror.trimming import Trimming
+from duolog.bridge.kafka.wire.record_batch import KafkaBatch
 from duolog.bridge.kafka.wire.requests import Produced
 from duolog.errors import (
     DuologError,
@@ -35,6 +41,7 @@ from duolog.errors import (
     MirrorDiverged,
     MirrorHalted,
     MirrorOfCopy,
+    MirrorRefused,
     OffsetOutOfRange,
 )
 from duolog.log.fetched import FetchedEncoded
@@ -43,8 +50,8 @@ from duolog.log.model import TopicPartition
 
 _FIRST_PAUSE_SECONDS: Final = 0.05
 _LAST_ANSWERS_SECONDS: Final = 2.0
-
-
+_REMEMBERED_SECONDS: Final = 60.0  # a leader remembers producers for a day, unless told otherwise
+_NEVER: Final = float("-inf")
 _RUNS_IN_DOUBT = (KafkaTopicMissing, KafkaTopicRecreated, MirrorDiverged, MirrorOfCopy)
 
 
@@ -54,6 +61,7 @@ class Phase(StrEnum):
     RECOVERING = "recovering"
     MIRRORING = "mirroring"
     HALTED = "halted"
+    PAUSED = "paused"
 
 
 class _Again(Exception):
@@ -82,14 +90,29 @@ class PartitionMirror:
         self._most_bytes: int | None = None  # when Kafka takes less than its settings say
         self._sent: asyncio.Queue[_Sent] = asyncio.Queue()
         self._under_way: set[asyncio.Task[Produced]] = set()
+        self._known_at = _NEVER
         self._slots = asyncio.Semaphore(shared.options.batches_in_flight)
-        self._trimmed = 0  # the log's start up to which Kafka has deleted
-        self._not_trimmed = 0
+        self._trimming = Trimming(shared, side, self._runs, self._where)
+        self._suspicion = Suspicion(shared, side)
+        self._paused = asyncio.Event()
+        self._resumed = asyncio.Event()
+        self._resumed.set()
 
     @property
     def mirror(self) -> Mirror | None:
         """How far it is, as of now: what is stored may be a moment behind."""
         return self._runs.now
+
+    def pause(self, wanted: bool) -> None:
+        """Send nothing more until this is called with False."""
+        if wanted is self._paused.is_set():
+            return
+        if wanted:
+            self._paused.set()
+            self._resumed.clear()
+        else:
+            self._resumed.set()
+            self._paused.clear()
 
     async def run(self) -> None:
         """Mirror, whatever happens, until it is cancelled. Then what is known is stored."""
@@ -98,11 +121,18 @@ class PartitionMirror:
         try:
             while True:
                 try:
+                    if self._paused.is_set() and await self._runs.load() is None:
+                        await self._rest()  # nothing to be found out, and nothing to be made
                     await self._recover()
                     reached = self._now.next_log_offset
-                    self._goes_on()
+                    self.settled = True
+                    if self._paused.is_set():
+                        await self._rest()
+                        continue
+                    if not self._is_in_doubt:
+                        self._goes_on()
                     await self._mirror_on()
-                except _Again:
+                except (_Again, Reconnected):
                     pause = self._pause_after(pause, reached)
                 except MirrorHalted as halted:
                     self._stands(Phase.HALTED, halted)
@@ -126,9 +156,24 @@ class PartitionMirror:
     def _goes_on(self) -> None:
         if self.trouble is not None:
             self._say("mirror.goes_on")
-        self.phase, self.trouble, self.settled = Phase.MIRRORING, None, True
+        self.phase, self.trouble = Phase.MIRRORING, None
+
+    @property
+    def _is_in_doubt(self) -> bool:
+        """Whether only the next answer of Kafka says if it may write again: it may look already."""
+        behind = self._shared.heads.next_offset(self._where) > self._now.next_log_offset
+        return behind and isinstance(self.trouble, MirrorRefused)
+
+    async def _rest(self) -> None:
+        """Until it is resumed."""
+        self._say("mirror.paused")
+        self.phase, self.trouble = Phase.PAUSED, None
+        await self._resumed.wait()
+        self._say("mirror.resumed")
+        self.phase = Phase.RECOVERING
 
     def _stands(self, phase: Phase, trouble: DuologError) -> None:
+        phase = Phase.PAUSED if self._paused.is_set() else phase
         if self.phase is not phase or str(trouble) != str(self.trouble or ""):
             event = "mirror.halted" if phase is Phase.HALTED else "mirror.waits"
             self._say(event, **shown(trouble))
@@ -150,25 +195,41 @@ class PartitionMirror:
         await self.side.look(self.side.looks)
         recovery = Recovery(self.side, self.partition, self._shared, self._runs)
         try:
-            self.foreign += await recovery.run()
+            recovered = await recovery.run()
         except KafkaRefused as refused:
             if reaction_to(refused.error) is Reaction.HALT:
                 where = self.side.kafka_topic, self.partition
                 raise halted_by(refused.error, *where, str(refused)) from refused
             raise
+        met = recovered.met
+        self.foreign += met.foreign
+        if met.first is not None:
+            self._suspicion.notice(met.first)
+        self._known_at = _seconds() if recovered.is_known else _NEVER
+        await self._check_others(at_once=True)
+
+    async def _check_others(self, *, at_once: bool = False) -> None:
+        """Halt when others write what we write; durably, so that it does not go on by itself."""
+        found = await self._suspicion.look(self._now, at_once=at_once)
+        if found is not None:
+            self._runs.now = replace(self._now, copied_at=found.kafka_offset)
+            await self._runs.store()
+        if self._now.copied_at is not None:
+            self.settled = True  # the runs are what they were
+            raise copied(replace(self._now, topic=self.side.topic.name), self._now.copied_at)
 
     # -- mirroring
 
     async def _mirror_on(self) -> None:
         self._sent = asyncio.Queue()
-        works = (self._send(), self._collect(), self._keep())
+        works = (self._send(), self._collect(), self._keep(), self._until_paused())
         tasks = [asyncio.create_task(work) for work in works]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if self._paused.is_set():
+                await self._last_answers(tasks[0])
         except asyncio.CancelledError:
-            tasks[0].cancel()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._sent.join(), _LAST_ANSWERS_SECONDS)
+            await self._last_answers(tasks[0])
             raise
         finally:
             for task in tasks:
@@ -179,17 +240,72 @@ class PartitionMirror:
         failures = [e for e in ended if e and not isinstance(e, asyncio.CancelledError)]
         raise failures[0] if failures else _Again
 
+    async def _until_paused(self) -> None:
+        await self._paused.wait()
+
+    async def _last_answers(self, sending: asyncio.Task[None]) -> None:
+        """Send no more; what is on its way is waited for, and counted."""
+        sending.cancel()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._sent.join(), _LAST_ANSWERS_SECONDS)
+
     async def _send(self) -> None:
-        at = self._now.next_log_offset
+        """What comes next is read and made while this is being sent."""
+        made: Made | None = None
+        reading = asyncio.create_task(self._read(self._now.next_log_offset))
+        try:
+            while True:
+                made = await reading
+                if made.refused is None:
+                    reading = asyncio.create_task(self._read(made.stop, made.left))
+                    await self._send_made(made)
+                else:  # what is skipped now, all that follows has to count
+                    await self._send_made(made)
+                    await self._send_good(made.refused)
+                    reading = asyncio.create_task(self._read(made.stop, made.left))
+        finally:
+            reading.cancel()
+            (unsent,) = await asyncio.gather(reading, return_exceptions=True)
+            if isinstance(unsent, Made) and unsent is not made:
+                self._shared.portions.release()
+
+    async def _read(self, at: int, groups: Sequence[FetchedEncoded] = ()) -> Made:
+        """The next batches. Whoever has sent them releases their portion."""
+        shared = self._shared
         while True:
-            fetched = await self._fetch(at)
-            if not fetched:
-                await self._shared.heads.beyond(self._where, at)
-            for group in fetched:
-                stretch = await self._shared.in_thread(stretch_of, group)
-                for part in await self._good_parts(stretch):
-                    await self._send_part(part)
-                at = stretch.stop
+            await shared.portions.acquire()
+            try:
+                groups = groups or await self._fetch(at)
+                if groups:
+                    now_ms = shared.clock.now_ms()
+                    return await shared.in_thread(self._making().made_of, groups, now_ms)
+            except BaseException:
+                shared.portions.release()
+                raise
+            shared.portions.release()
+            await shared.heads.beyond(self._where, at)
+
+    async def _send_made(self, made: Made) -> None:
+        try:
+            await self._send_batches(made.batches)
+        finally:
+            self._shared.portions.release()
+
+    async def _send_good(self, stretch: Stretch) -> None:
+        for part in await self._good_parts(stretch):
+            await self._send_batches(await self._shared.in_thread(self._making().batches_of, part))
+
+    def _making(self) -> Making:
+        limits, shared = self.side.limits, self._shared
+        most = min(limits.max_batch_bytes, self._most_bytes or 1 << 40)
+        return Making(
+            self._now,
+            limits,
+            most,
+            shared.producer,
+            shared.settings.compression,
+            shared.options.offset_header,
+        )
 
     async def _fetch(self, at: int) -> list[FetchedEncoded]:
         fetch, topic = self._shared.log.fetch_encoded, self.side.topic
@@ -205,8 +321,7 @@ class PartitionMirror:
     async def _good_parts(self, stretch: Stretch) -> list[Stretch]:
         """The parts that Kafka takes; the others are skipped, durably, before this returns."""
         while True:
-            ranges = unskipped(stretch.first, stretch.stop, self._now.skips)
-            parts = [stretch.part(*each) for each in ranges]
+            parts = self._making().parts_of(stretch)
             if not await self._refuse_some(parts):
                 return parts
 
@@ -235,14 +350,9 @@ class PartitionMirror:
         await self._runs.store()
         self._say("mirror.skipped", offset=refused.first, records=count, said=said)
 
-    async def _send_part(self, part: Stretch) -> None:
-        most = min(self.side.limits.max_batch_bytes, self._most_bytes or 1 << 40)
-        skipped = self._now.skipped_before(part.first)
-        producer, compression = self._shared.producer, self._shared.settings.compression
+    async def _send_batches(self, batches: list[tuple[Stretch, KafkaBatch]]) -> None:
         place = self.side.place(self.partition)
-        for start, stop in cut(part.records, most):
-            piece = part.part(part.first + start, part.first + stop)
-            batch = await self._shared.in_thread(piece.encoded, producer, skipped, compression)
+        for piece, batch in batches:
             await self._slots.acquire()
             try:
                 taken = await self._shared.budget.take(len(batch))
@@ -253,6 +363,10 @@ class PartitionMirror:
             self._under_way.add(answer)
             answer.add_done_callback(partial(self._answered, taken))
             self._sent.put_nowait(_Sent(piece, answer))
+            if _seconds() > self._known_at + _REMEMBERED_SECONDS:
+                # A leader that does not know us takes any batch for the first, also when the one
+                # before it was refused: none follows until it has taken one, which `_collect` says.
+                await self._sent.join()
 
     def _answered(self, taken: int, answer: asyncio.Task[Produced]) -> None:
         self._under_way.discard(answer)
@@ -280,8 +394,12 @@ class PartitionMirror:
         if hole:
             self.foreign += hole
             self._say("mirror.foreign_records", records=hole, kafka_offset=base_offset - hole)
+            self._suspicion.notice(base_offset - hole)
         runs = placed(mirror, base_offset, stretch.stop - stretch.first)
         self._runs.now = replace(mirror, runs=runs)
+        self._known_at = _seconds()
+        if self.trouble is not None:
+            self._goes_on()
 
     async def _react(self, stretch: Stretch, answer: Produced) -> None:
         reaction = reaction_to(answer.error)
@@ -312,22 +430,9 @@ class PartitionMirror:
         while True:
             await asyncio.sleep(self._shared.options.store_every_seconds)
             await self._runs.store()
-            await self._trim()
+            await self._check_others()
+            await self._trimming.follow(self._say)
 
-    async def _trim(self) -> None:
-        """Kafka keeps what the log keeps."""
-        mirror = self._now
-        start = self._shared.heads.start(self._where)
-        kept = [run for run in mirror.runs if run.next_log_offset > start]
-        upto = mirror.next_kafka_offset
-        if kept:
-            upto = kept[0].first_kafka_offset + max(0, start - kept[0].first_log_offset)
-        if start > self._trimmed and mirror.runs:
-            delete = self._shared.topics.delete_before
-            try:
-                await self._shared.in_thread(delete, self.side.kafka_topic, self.partition, upto)
-                self._trimmed = start
-            except DuologError as error:  # tried again as long as it is not done
-                if self._not_trimmed != start:
-                    self._say("mirror.not_deleted", kafka_offset=upto, **shown(error))
-                self._not_trimmed = start
+
+def _seconds() -> float:
+    return asyncio.get_running_loop().time()

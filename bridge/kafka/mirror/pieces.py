@@ -106,15 +106,21 @@ def with_skips(skips: Sequence[Skip], more: Iterable[Skip]) -> tuple[Skip, ...]:
 
 
 def cut(records: Any, max_batch_bytes: int) -> tuple[tuple[int, int], ...]:
-    """Ranges of rows that make a batch each. No record is larger than a batch may be."""
+    """Ranges of rows that make a batch each, about equally large.
+
+    No record is larger than a batch may be.
+    """
     room = min(max_batch_bytes, TARGET_BATCH_BYTES) - BATCH_OVERHEAD_BYTES
-    ends = np.cumsum(largest_sizes(records))
-    if int(ends[-1]) <= room:
+    sizes = largest_sizes(records)
+    ends = np.cumsum(sizes)
+    whole = int(ends[-1])
+    if whole <= room:
         return ((0, len(ends)),)
+    share = min(room, whole // -(-whole // room) + int(sizes.max()))
     ranges = []
     start, before = 0, 0
     while start < len(ends):
-        stop = int(np.searchsorted(ends, before + room, side="right"))
+        stop = int(np.searchsorted(ends, before + share, side="right"))
         stop = max(stop, start + 1)  # one that is larger than the target goes alone
         ranges.append((start, stop))
         start, before = stop, int(ends[stop - 1])

@@ -14,6 +14,7 @@ from uuid import UUID
 from duolog.bridge.kafka.mirror.connections import Connections
 from duolog.bridge.kafka.mirror.recovery import Evidence
 from duolog.bridge.kafka.settings import KafkaSettings
+from duolog.bridge.kafka.wire.record_batch import KafkaBatch
 from duolog.bridge.kafka.wire.requests import (
     EARLIEST,
     LATEST,
@@ -44,6 +45,7 @@ class KafkaPort:
         self._settings = settings
         self._connections = Connections(settings)
         self._leaders: dict[tuple[UUID, int], int] = {}
+        self._asked_over: dict[tuple[UUID, int], object] = {}  # connections
 
     async def close(self) -> None:
         await self._connections.close()
@@ -71,22 +73,35 @@ class KafkaPort:
                 )
             await asyncio.sleep(_ASK_AGAIN_SECONDS)
 
-    async def produce(self, place: Place, batch: bytes) -> Produced:
-        """Send one batch. Batches of a place arrive in the order of the calls."""
+    async def produce(self, place: Place, batch: KafkaBatch) -> Produced:
+        """Send one batch. Batches of a place arrive in the order of the calls.
+
+        Raises Reconnected when there was no evidence over this very connection: a broker that has
+        lost all of a partition since takes any sequence for the first.
+        """
         timeout_ms = int(self._settings.request_timeout_seconds * 1000)
-        return await self._connections.send(self._leader(place), Produce(place, batch, timeout_ms))
+        request, leader = Produce(place, batch, timeout_ms), self._leader(place)
+        over = self._asked_over.get((place.topic_id, place.partition))
+        return await self._connections.send_in_turn(leader, request, over)
 
     async def evidence(self, place: Place, producer_id: int) -> Evidence:
         """What the leader says of a partition, and of our producer in it."""
         leader = self._leader(place)
+        over = await self._connections.to(leader)
         described = await self._connections.send(leader, DescribeProducers(place))
         _check(described.error, f"who has written to {_named(place)}")
         found = [p.last_sequence for p in described.producers if p.producer_id == producer_id]
-        return Evidence(
+        evidence = Evidence(
             await self._offset(leader, place, EARLIEST),
             await self._offset(leader, place, LATEST),
             found[0] if found and found[0] >= 0 else None,
         )
+        self._asked_over[place.topic_id, place.partition] = over
+        return evidence
+
+    async def start(self, place: Place) -> int:
+        """The first offset that Kafka has of a partition."""
+        return await self._offset(self._leader(place), place, EARLIEST)
 
     async def _offset(self, leader: int, place: Place, at: int) -> int:
         listed = await self._connections.send(leader, ListOffsets(place, at))

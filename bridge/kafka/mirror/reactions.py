@@ -81,7 +81,9 @@ def halted_by(error: int, topic: str, partition: int, said: str | None) -> Mirro
     where = f"Kafka topic '{topic}' partition {partition}"
     words = f" Kafka says: {said}" if said else ""
     match error:
-        case 29 | 31 | 53 | 58:
+        case 58:
+            return MirrorRefused(said or f"The cluster does not let the mirror in, to {where}.")
+        case 29 | 31 | 53:
             return MirrorRefused(
                 f"The cluster does not let the mirror write to {where} (error {error}).{words} "
                 "Allow its user to write, describe and read there; it goes on by itself then."

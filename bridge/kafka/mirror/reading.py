@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
 
+from duolog.bridge.kafka.mirror.pieces import Limits, cut, refused_rows, unskipped
 from duolog.bridge.kafka.wire.compression import Compression
-from duolog.bridge.kafka.wire.record_batch import encode_batch, sequence_of
+from duolog.bridge.kafka.wire.offset_header import with_offset_header
+from duolog.bridge.kafka.wire.record_batch import KafkaBatch, encode_batch, sequence_of
 from duolog.log.fetched import EncodedBatch, FetchedEncoded
-from duolog.log.mirror_model import MirrorProducer
+from duolog.log.mirror_model import Mirror, MirrorProducer
 
 READ_BYTES: Final = 1 << 20  # at once, as stored
+_MADE_BYTES: Final = 2 << 20  # at once, of records: what is stored may be a twentieth of them
 _JOINED_BYTES: Final = 64 << 10  # as stored: publishes that share no sync make tiny batches
 
 
@@ -22,6 +26,7 @@ class Stretch:
 
     first: int
     records: Any  # pa.RecordBatch
+    has_offset_header: bool = False  # as the last one of each record
 
     @property
     def stop(self) -> int:
@@ -29,12 +34,73 @@ class Stretch:
 
     def part(self, first: int, stop: int) -> Stretch:
         """Only those offsets."""
-        return Stretch(first, self.records.slice(first - self.first, stop - first))
+        records = self.records.slice(first - self.first, stop - first)
+        return replace(self, first=first, records=records)
 
-    def encoded(self, producer: MirrorProducer, skipped: int, compression: Compression) -> bytes:
+    def encoded(
+        self, producer: MirrorProducer, skipped: int, compression: Compression
+    ) -> KafkaBatch:
         """As one batch for Kafka."""
         sequence = sequence_of(self.first, skipped)
         return encode_batch(self.records, producer, sequence, compression)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Batches for Kafka, then perhaps a stretch of which it would refuse some.
+
+    `stop`: where to go on, with what was fetched already and is `left`.
+    """
+
+    batches: list[tuple[Stretch, KafkaBatch]]
+    stop: int
+    left: tuple[FetchedEncoded, ...] = ()
+    refused: Stretch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """How batches for Kafka are made of what was read: as things are when it is its turn."""
+
+    mirror: Mirror
+    limits: Limits
+    most_bytes: int
+    producer: MirrorProducer
+    compression: Compression
+    offset_header: str | None = None
+
+    def made_of(self, groups: Sequence[FetchedEncoded], now_ms: int) -> Made:
+        """The batches of these groups, up to a bound. Takes a while.
+
+        At once, since handing over from thread to thread takes as long as one of these steps.
+        """
+        batches: list[tuple[Stretch, KafkaBatch]] = []
+        made_bytes = 0
+        for nth, group in enumerate(groups, 1):
+            stretch, left = stretch_of(group, self.offset_header), tuple(groups[nth:])
+            parts = self.parts_of(stretch)
+            if any(refused_rows(part.records, self.limits, now_ms) for part in parts):
+                return Made(batches, stretch.stop, left, stretch)
+            for part in parts:
+                batches += self.batches_of(part)
+            made_bytes += int(stretch.records.nbytes)
+            if made_bytes >= _MADE_BYTES:
+                break
+        return Made(batches, stretch.stop, left)
+
+    def parts_of(self, stretch: Stretch) -> list[Stretch]:
+        """What is not skipped of it."""
+        ranges = unskipped(stretch.first, stretch.stop, self.mirror.skips)
+        return [stretch.part(*each) for each in ranges]
+
+    def batches_of(self, part: Stretch) -> list[tuple[Stretch, KafkaBatch]]:
+        """Records of which none is skipped nor refused, as batches that Kafka takes."""
+        skipped = self.mirror.skipped_before(part.first)
+        pieces = [
+            part.part(part.first + start, part.first + stop)
+            for start, stop in cut(part.records, self.most_bytes)
+        ]
+        return [(each, each.encoded(self.producer, skipped, self.compression)) for each in pieces]
 
 
 def groups(fetched: FetchedEncoded) -> list[FetchedEncoded]:
@@ -56,10 +122,15 @@ def groups(fetched: FetchedEncoded) -> list[FetchedEncoded]:
     ]
 
 
-def stretch_of(group: FetchedEncoded) -> Stretch:
-    """The records of a group. Joining small batches costs less than sending each."""
+def stretch_of(group: FetchedEncoded, offset_header: str | None = None) -> Stretch:
+    """The records of a group, with their offset as a header if that is wanted.
+
+    Joining small batches costs less than sending each.
+    """
     batches = [batch.records for batch in group.decode()]
-    if len(batches) == 1:
-        return Stretch(group.offset, batches[0])
-    (records,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    return Stretch(group.offset, records)
+    records = batches[0]
+    if len(batches) > 1:
+        (records,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    if offset_header is None:
+        return Stretch(group.offset, records)
+    return Stretch(group.offset, with_offset_header(records, group.offset, offset_header), True)

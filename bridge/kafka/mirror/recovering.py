@@ -2,28 +2,57 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from duolog.bridge.kafka.mirror.pieces import unskipped, with_skips
 from duolog.bridge.kafka.mirror.recovery import (
     Adopt,
     CutBack,
+    Evidence,
     GoOn,
     ReadTail,
     cut_back,
+    deleted_meanwhile,
     first_step,
     placed,
     read_tail,
 )
 from duolog.bridge.kafka.mirror.shared import Shared
 from duolog.bridge.kafka.mirror.storing import StoredRuns
+from duolog.bridge.kafka.mirror.suspicion import LOOKED_AT, copied_before, look_for_copies
 from duolog.bridge.kafka.mirror.topic_side import TopicSide
 from duolog.bridge.kafka.wire.stored import StoredBatch, stored_batches
 from duolog.errors import KafkaTopicRecreated, KafkaUnreachable, MirrorDiverged, MirrorOfCopy
-from duolog.log.mirror_model import Mirror, MirrorTarget, Skip, SkipReason
+from duolog.log.mirror_model import (
+    ALL_THAT_IS_THERE,
+    Mirror,
+    MirrorTarget,
+    Skip,
+    SkipReason,
+    with_offset_header,
+)
 
 _ROUNDS: Final = 4  # the end may be cut off and read anew; more means that it moves
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """Records of others behind the last one of ours: how many, and where the first is."""
+
+    foreign: int = 0
+    first: int | None = None
+
+    def and_more(self, foreign: int, first: int | None) -> Met:
+        return Met(self.foreign + foreign, first if self.first is None else self.first)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """`is_known`: the leader remembers our last sequence, and takes nothing but the next one."""
+
+    met: Met
+    is_known: bool
 
 
 class Recovery:
@@ -36,15 +65,17 @@ class Recovery:
         self._shared = shared
         self._runs = runs
 
-    async def run(self) -> int:
-        """Afterwards the runs are all that Kafka has; how many records of others were met."""
+    async def run(self) -> Recovered:
+        """Afterwards the runs are all that Kafka has."""
         mirror = await self._runs.load() or await self._begin()
         self._check_target(mirror)
-        foreign = 0
+        met = Met()
         for _ in range(_ROUNDS):
             seen = await self._shared.port.evidence(self._place, self._shared.producer.producer_id)
             match first_step(mirror, seen):
                 case GoOn():
+                    if seen.end > mirror.next_kafka_offset:  # others have written since
+                        met = met.and_more(0, mirror.next_kafka_offset)  # counted when it goes on
                     break
                 case CutBack(end):
                     mirror = await self._cut(mirror, end)
@@ -53,8 +84,10 @@ class Recovery:
                     mirror = replace(mirror, runs=placed(mirror, mirror.next_kafka_offset, count))
                 case ReadTail(offset, end):
                     batches = await self._tail(offset, end)
-                    found = read_tail(mirror, self._shared.producer.producer_id, batches)
-                    foreign += found.foreign
+                    ours = self._shared.producer.producer_id
+                    runs = deleted_meanwhile(mirror, ours, seen, batches)
+                    found = read_tail(replace(mirror, runs=runs), ours, batches)
+                    met = met.and_more(found.foreign, found.first_foreign)
                     mirror = replace(mirror, runs=found.runs)
             break
         else:
@@ -62,9 +95,15 @@ class Recovery:
                 f"Kafka topic '{self._side.kafka_topic}' partition {self._partition} moves while "
                 "it is looked at. It is asked again."
             )
-        self._runs.now = await self._without_what_is_gone(mirror)
+        if mirror.settled_upto == ALL_THAT_IS_THERE:
+            mirror = replace(mirror, settled_upto=seen.end)
+        mirror = await self._without_what_is_gone(mirror)
+        headers = with_offset_header(
+            mirror.offset_headers, mirror.next_log_offset, self._shared.options.offset_header
+        )
+        self._runs.now = replace(mirror, offset_headers=headers)
         await self._runs.store()
-        return foreign
+        return Recovered(met, seen.last_sequence is not None)
 
     async def _begin(self) -> Mirror:
         shared, topic = self._shared, self._side.topic
@@ -77,6 +116,9 @@ class Recovery:
                 "forgotten. Delete the Kafka topic: it is made again, and what the log keeps of "
                 f"'{topic.name}' is copied."
             )
+        for sister in await shared.in_thread(shared.log.mirrors, topic.id):
+            if sister.target.kafka_topic_id == self._side.topic_id:
+                self._check_target(sister)  # a copy's partitions may be new where others are not
         target = MirrorTarget(
             shared.producer.cluster_id,
             self._side.kafka_topic,
@@ -86,7 +128,18 @@ class Recovery:
             offsets[self._partition].start,
             seen.end,
         )
+        await self._check_no_copies(target, seen)
         return await self._runs.begin(target, 0)
+
+    async def _check_no_copies(self, target: MirrorTarget, seen: Evidence) -> None:
+        """What is there already is not to be what would be copied."""
+        if seen.end <= seen.start:
+            return
+        topic, at = self._side.topic, max(seen.start, seen.end - LOOKED_AT)
+        none_yet = Mirror(topic.name, self._partition, 0, target)
+        found = await look_for_copies(self._shared, self._side, none_yet, at, own=None)
+        if found is not None:
+            raise copied_before(topic.name, self._side.kafka_topic, self._partition, found)
 
     def _check_target(self, mirror: Mirror) -> None:
         target, producer = mirror.target, self._shared.producer
@@ -119,7 +172,7 @@ class Recovery:
             records=mirror.next_kafka_offset - end,
             kafka_offset=end,
         )
-        if end < mirror.target.begin_kafka_offset:
+        if end < mirror.begin_kafka_offset:
             target = replace(mirror.target, begin_kafka_offset=end)
             return await self._runs.begin(target, mirror.version)
         mirror = replace(mirror, runs=cut_back(mirror, end))

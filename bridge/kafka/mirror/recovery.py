@@ -7,7 +7,7 @@ behind that (a worker died before it had stored its last runs), or ahead (Kafka 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from duolog.bridge.kafka.runs import cut_at_kafka, extended
@@ -111,6 +111,33 @@ class Found:
 
     runs: tuple[Run, ...]
     foreign: int  # records of others
+    first_foreign: int | None = None  # where in Kafka the first of them is
+
+
+def deleted_meanwhile(
+    mirror: Mirror, producer_id: int, seen: Evidence, batches: Sequence[StoredBatch]
+) -> tuple[Run, ...]:
+    """The runs, with those of our records that Kafka has deleted before the log was told of them.
+
+    How many these were is what the sequences say of the first one of ours that is left, or of the
+    last one that was sent. Where they lay nobody can say, if others wrote there too: as late as
+    they may have, so that what a group has committed there never stands for more than it has read.
+    """
+    reached = mirror.next_kafka_offset
+    edge = min([seen.start, *(batch.base_offset for batch in batches[:1])])
+    following = seen.last_sequence
+    if following is not None:
+        following += 1
+    for batch in batches:
+        if batch.producer_id == producer_id:
+            following = batch.base_sequence
+            break
+    if edge <= reached or following is None:
+        return mirror.runs
+    count = _signed(following - next_sequence(mirror))
+    if not 0 < count <= edge - reached:
+        return mirror.runs
+    return placed(mirror, edge - count, count)
 
 
 def read_tail(mirror: Mirror, producer_id: int, batches: Iterable[StoredBatch]) -> Found:
@@ -120,12 +147,16 @@ def read_tail(mirror: Mirror, producer_id: int, batches: Iterable[StoredBatch]) 
     """
     reached, sequence = mirror.next_kafka_offset, next_sequence(mirror)
     found = mirror
-    foreign = 0
+    foreign, first_foreign = 0, None
     for batch in batches:
         if batch.producer_id != producer_id:
-            if mirror.runs and batch.base_offset < reached <= batch.next_offset:
+            was_ours = mirror.runs and reached > mirror.target.restored_kafka_offset
+            if was_ours and batch.base_offset < reached <= batch.next_offset:
                 raise _diverged(mirror, reached - 1, "was written by somebody else")
-            foreign += max(0, batch.next_offset - max(batch.base_offset, reached))
+            more = max(0, batch.next_offset - max(batch.base_offset, reached))
+            if more and first_foreign is None:
+                first_foreign = max(batch.base_offset, reached)
+            foreign += more
             continue
         before = reached - batch.base_offset if batch.base_offset < reached else 0
         if _signed(batch.base_sequence + before - sequence) != 0:
@@ -140,7 +171,7 @@ def read_tail(mirror: Mirror, producer_id: int, batches: Iterable[StoredBatch]) 
             found = replace(found, runs=runs)
             sequence = (sequence + count) % SEQUENCES
             reached = batch.next_offset
-    return Found(found.runs, foreign)
+    return Found(found.runs, foreign, first_foreign)
 
 
 def _signed(difference: int) -> int:

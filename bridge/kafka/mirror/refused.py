@@ -29,6 +29,8 @@ def set_aside(
     name = refused_topic(topic)
     log.create_topic(name, TopicSettings(), if_not_exists=True)
     for offset, row in enumerate(refused.records.to_pylist(), refused.first):
+        if refused.has_offset_header:  # the mirror's, not the record's own
+            row["headers"] = row["headers"][:-1]
         record = _record(row, topic, partition, offset, reason, said)
         writer = f"{SUFFIX}:{topic.id}:{partition}"
         try:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from duolog.bridge.kafka.mirror.budget import Budget
 from duolog.bridge.kafka.mirror.heads import Heads
@@ -18,6 +18,8 @@ from duolog.bridge.kafka.settings import KafkaSettings
 from duolog.clock import Clock, SystemClock
 from duolog.log.access import LogAccess
 from duolog.log.mirror_model import MirrorProducer
+
+_PORTIONS: Final = 16
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -35,11 +37,13 @@ class MirrorOptions:
     """How a mirror works."""
 
     when_refused: WhenRefused = WhenRefused.DLQ
+    offset_header: str | None = None  # which header has a record's log offset, if any
     fuse: Fuse = field(default_factory=Fuse)
     bytes_in_flight: int = 32 << 20
     batches_in_flight: int = 5  # of a partition: so many a broker remembers
     store_every_seconds: float = 0.5
     look_every_seconds: float = 1.0  # for new topics and partitions
+    suspect_every_seconds: float = 5.0  # records of others are looked at for copies of ours
     retry_halted_seconds: float = 5.0
     longest_pause_seconds: float = 2.0
 
@@ -63,6 +67,8 @@ class Shared:
     threads: ThreadPoolExecutor
     say: Say
     clock: Clock = field(default_factory=SystemClock)
+    portions: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_PORTIONS))
+    """Of what is read and not sent yet, over all partitions: each takes a few MiB."""
 
     async def in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do what blocks, or what takes the processor for long."""

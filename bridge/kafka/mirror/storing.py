@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 from duolog.bridge.kafka.mirror.shared import Shared
@@ -48,15 +49,44 @@ class StoredRuns:
             now, stored = self.now, self._stored
             if now is None or stored is None:
                 return
-            if (now.runs, now.skips) == (stored.runs, stored.skips):
+            if replace(now, version=stored.version) == stored:
                 return
             kept_runs, kept_skips = _alike(stored.runs, now.runs), _alike(stored.skips, now.skips)
             change = MirrorChange(
-                stored.version, kept_runs, kept_skips, now.runs[kept_runs:], now.skips[kept_skips:]
+                stored.version,
+                kept_runs,
+                kept_skips,
+                now.runs[kept_runs:],
+                now.skips[kept_skips:],
+                offset_headers=now.offset_headers,
+                copied_at=now.copied_at,
+                settled_upto=now.settled_upto,
             )
-            log, where = self._shared.log, (self._topic_id, self._partition)
-            await self._shared.in_thread(log.change_mirror, *where, change)
-            self._stored = stored.changed(change)
+            await self._change(stored, change)
+
+    async def prune(self, log_start: int, kafka_start: int) -> tuple[int, int]:
+        """Forget what tells of records that both sides have let go; how many runs and skips.
+
+        Only what is stored: what was added since stands behind it, and stays.
+        """
+        async with self._one_stores:
+            stored = self._stored
+            if stored is None:
+                return 0, 0
+            runs, skips = stored.prunable(log_start, kafka_start)
+            if not runs and not skips:
+                return 0, 0
+            kept = len(stored.runs), len(stored.skips)
+            change = MirrorChange(stored.version, *kept, pruned_runs=runs, pruned_skips=skips)
+            await self._change(stored, change)
+            if self.now is not None:
+                self.now = self.now.pruned_by(runs, skips)
+            return runs, skips
+
+    async def _change(self, stored: Mirror, change: MirrorChange) -> None:
+        log, where = self._shared.log, (self._topic_id, self._partition)
+        await self._shared.in_thread(log.change_mirror, *where, change)
+        self._stored = stored.changed(change)
 
 
 def _seen(storing: asyncio.Task[None]) -> None:

@@ -12,6 +12,7 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
+from duolog.bridge.kafka.access import Overheard, client_of
 from duolog.bridge.kafka.settings import KafkaSettings
 from duolog.errors import KafkaRefused, KafkaUnreachable
 
@@ -28,8 +29,9 @@ class KafkaTopics:
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._seconds = settings.request_timeout_seconds
-        options: dict[str, Any] = {**settings.for_confluent(), "log_level": 0}
-        self._admin = AdminClient(options)
+        self._overheard = Overheard()
+        options = {**settings.for_confluent(), **self._overheard.options}
+        self._admin = client_of(AdminClient, options)
 
     def make(self, name: str, partitions: int, topic_settings: Mapping[str, str]) -> bool:
         """Make a topic; False when it is there already."""
@@ -71,6 +73,9 @@ class KafkaTopics:
         except KafkaException as error:
             kafka_error: KafkaError = error.args[0]
             if _passes(kafka_error):
+                no_entry = self._overheard.why(self._admin)
+                if no_entry is not None:
+                    raise no_entry from error
                 raise KafkaUnreachable(
                     f"The Kafka cluster at {self._settings.bootstrap_servers} did not {what}: "
                     f"{kafka_error.str()}. It is asked again."

@@ -46,6 +46,17 @@ def array(items: Iterable[bytes]) -> bytes:
     return varint(len(written) + 1) + b"".join(written)
 
 
+def old_text(value: str) -> bytes:
+    """As messages write it that are not flexible."""
+    encoded = value.encode()
+    return int16(len(encoded)) + encoded
+
+
+def old_array(items: Iterable[bytes]) -> bytes:
+    written = list(items)
+    return int32(len(written)) + b"".join(written)
+
+
 def one_item() -> bytes:
     """What begins an array of one item."""
     return varint(2)
@@ -94,6 +105,12 @@ class Reader:
     def array(self, item: Callable[[], T]) -> list[T]:
         """As many items as there are; a null array has none."""
         return [item() for _ in range(max(0, self.varint() - 1))]
+
+    def old_text(self) -> str:
+        return self._take(max(0, self.int16())).decode()
+
+    def old_array(self, item: Callable[[], T]) -> list[T]:
+        return [item() for _ in range(max(0, self.int32()))]
 
     def tags(self) -> None:
         """What newer brokers add is passed over."""

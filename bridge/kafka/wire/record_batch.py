@@ -13,6 +13,7 @@ records at once with numpy, and Arrow joins the pieces: 5 M records/s, against 0
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import Any, Final
 
 import google_crc32c
@@ -43,14 +44,29 @@ def sequence_of(log_offset: int, skipped_before: int) -> int:
     return (log_offset - skipped_before) % SEQUENCES
 
 
+@dataclass(frozen=True, slots=True)
+class KafkaBatch:
+    """A batch in two pieces, since joining them would copy the records once more."""
+
+    head: bytes
+    records: memoryview
+
+    def __len__(self) -> int:
+        return len(self.head) + len(self.records)
+
+    def __bytes__(self) -> bytes:
+        return b"".join((self.head, self.records))
+
+
 def encode_batch(
     records: Any, producer: MirrorProducer, base_sequence: int, compression: Compression
-) -> bytes:
+) -> KafkaBatch:
     """One Kafka batch of a pa.RecordBatch of the log's schema."""
     times = records.column("ts").to_numpy(zero_copy_only=False)
     content = _records(records, times)
     if compression is Compression.ZSTD:
-        content = pa.Codec("zstd", compression_level=1).compress(content, asbytes=True)
+        packed = pa.Codec("zstd", compression_level=1).compress(content, asbytes=True)
+        content = pa.py_buffer(packed)
     after = _AFTER_CRC.pack(
         _ZSTD_ATTRIBUTE if compression is Compression.ZSTD else 0,
         len(times) - 1,
@@ -61,9 +77,10 @@ def encode_batch(
         base_sequence,
         len(times),
     )
-    crc = google_crc32c.extend(google_crc32c.value(after), bytes(content))
-    length = _AFTER_LENGTH + len(after) + len(content)
-    return b"".join((_BEFORE_CRC.pack(0, length, -1, _MAGIC, crc), after, content))
+    crc = google_crc32c.extend(google_crc32c.value(after), content)
+    length = _AFTER_LENGTH + len(after) + content.size
+    head = _BEFORE_CRC.pack(0, length, -1, _MAGIC, crc) + after
+    return KafkaBatch(head, memoryview(content))
 
 
 def largest_sizes(records: Any) -> Array:
@@ -84,6 +101,7 @@ def largest_sizes(records: Any) -> Array:
 
 
 def _records(records: Any, times: Array) -> Any:
+    """All records one after the other, as a pa.Buffer."""
     count = len(times)
     key, value = records.column("key"), records.column("value")
     key_lengths, value_lengths = np.diff(_ends(key)), np.diff(_ends(value))
@@ -99,7 +117,7 @@ def _records(records: Any, times: Array) -> Any:
         *(piece if isinstance(piece, pa.Scalar) else _filled(piece) for piece in pieces), _EMPTY
     )
     ends = _ends(joined)
-    return memoryview(joined.buffers()[2])[int(ends[0]) : int(ends[-1])]
+    return joined.buffers()[2].slice(int(ends[0]), int(ends[-1] - ends[0]))
 
 
 class _Varints:

@@ -6,9 +6,9 @@ another one to the broker too, and refuses what was meant for the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, Final, Generic, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final, Generic, TypeVar
 from uuid import UUID
 
 from duolog.bridge.kafka.wire.fields import (
@@ -25,8 +25,12 @@ from duolog.bridge.kafka.wire.fields import (
 )
 from duolog.errors import KafkaUnsupported
 
+if TYPE_CHECKING:
+    from duolog.bridge.kafka.wire.record_batch import KafkaBatch
+
 A = TypeVar("A")
 Versions = Mapping[int, tuple[int, int]]
+Body = bytes | Sequence[bytes | memoryview]
 
 _PRODUCE: Final = 0
 _FETCH: Final = 1
@@ -56,19 +60,27 @@ class _Header:
 
 class _Answer(Generic[A]):
     def __init__(self, read: Callable[[Reader], A]) -> None:
-        self._read = read
+        self.read = read
 
     def decode(self, stream: IO[bytes]) -> A:
-        return self._read(Reader(stream.read()))
+        return self.read(Reader(stream.read()))
 
 
 class Prepared(Generic[A]):
     """A request in the version that the broker knows, as aiokafka's connection takes it."""
 
     def __init__(
-        self, api_key: int, version: int, body: bytes, read: Callable[[Reader], A]
+        self,
+        api_key: int,
+        version: int,
+        body: Body,
+        read: Callable[[Reader], A],
+        *,
+        is_flexible: bool = True,
     ) -> None:
+        """An old request is not flexible: its headers have no tags."""
         self._key = api_key
+        self._tags = NO_TAGS if is_flexible else b""
         self._version = version
         self._body = body
         self.RESPONSE_TYPE = _Answer(read)
@@ -76,16 +88,25 @@ class Prepared(Generic[A]):
     def build_request_header(self, correlation_id: int, client_id: str) -> _Header:
         name = client_id.encode()
         begin = int16(self._key) + int16(self._version) + int32(correlation_id)
-        return _Header(correlation_id, begin + int16(len(name)) + name + NO_TAGS)
+        return _Header(correlation_id, begin + int16(len(name)) + name + self._tags)
 
     def parse_response_header(self, stream: IO[bytes]) -> _Header:
         correlation_id = int.from_bytes(stream.read(4), "big", signed=True)
-        if stream.read(1) != NO_TAGS:
+        if stream.read(len(self._tags)) != self._tags:
             raise ValueError("An answer's header has tags that nobody asked for.")
         return _Header(correlation_id)
 
     def encode(self) -> bytes:
-        return self._body
+        return self._body if isinstance(self._body, bytes) else b"".join(self._body)
+
+    def pieces(self) -> Sequence[bytes | memoryview]:
+        """The same for those who can send one piece after the other."""
+        return (self._body,) if isinstance(self._body, bytes) else self._body
+
+    def without_body(self) -> Prepared[A]:
+        """What is needed to read the answer."""
+        read, is_flexible = self.RESPONSE_TYPE.read, bool(self._tags)
+        return Prepared(self._key, self._version, b"", read, is_flexible=is_flexible)
 
 
 def _version(versions: Versions, key: int, name: str, *wanted: int) -> int:
@@ -124,12 +145,12 @@ class Produce:
     """One record batch, written to all replicas in sync."""
 
     place: Place
-    batch: bytes
+    batch: KafkaBatch
     timeout_ms: int
 
     def prepare(self, versions: Versions) -> Prepared[Produced]:
         version = _version(versions, _PRODUCE, "Produce", _PRODUCE_BY_ID, _PRODUCE_BY_NAME)
-        body = b"".join(  # in one piece: each copy of a batch costs as much as making it
+        before = b"".join(
             (
                 text(None),
                 int16(ALL_IN_SYNC),
@@ -139,10 +160,10 @@ class Produce:
                 one_item(),
                 int32(self.place.partition),
                 varint(len(self.batch) + 1),
-                self.batch,
-                3 * NO_TAGS,
+                self.batch.head,
             )
         )
+        body = before, self.batch.records, 3 * NO_TAGS
 
         def read(answer: Reader) -> Produced:
             def refused_record() -> tuple[int, str | None]:

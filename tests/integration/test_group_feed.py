@@ -194,3 +194,23 @@ def test_a_broker_that_does_not_answer_is_named() -> None:
         with pytest.raises(KafkaUnreachable, match="'billing' did not answer"):
             coordinator.committed("billing", [KafkaPartition("orders", 0)])
     assert time.monotonic() - started < DEADLINE_SECONDS
+
+
+def test_many_groups_are_told_of_at_once_as_each_by_itself(
+    kafka: Kafka, coordinator: GroupCoordinator, topic: str
+) -> None:
+    where, elsewhere = KafkaPartition(topic, 0), KafkaPartition(topic, 1)
+    groups = [f"many-{uuid.uuid4().hex}" for _ in range(5)]
+    for offset, group in enumerate(groups[:4]):
+        with consumer(kafka, group) as reader:
+            reader.assign([TopicPartition(topic, 0, 0)])
+            commit(reader, topic, offset, metadata=mark(LOG_ID, f"n{offset}", offset))
+
+    together = coordinator.committed_by_many(groups, [where, elsewhere])
+
+    assert list(together) == groups
+    assert [together[group][where] for group in groups] == [
+        *(KafkaCommit(offset, Author.OURS, f"n{offset}") for offset in range(4)),
+        None,
+    ]
+    assert together == {group: coordinator.committed(group, [where, elsewhere]) for group in groups}

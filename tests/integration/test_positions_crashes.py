@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -11,8 +11,8 @@ import pytest
 from duolog.bridge.kafka.feed.coordinator import GroupCoordinator, KafkaPartition, NewCommit
 from duolog.bridge.kafka.feed.reading import GroupFeed
 from duolog.bridge.kafka.positions.decisions import Agreed
-from duolog.bridge.kafka.positions.settler import Settler
-from duolog.errors import KafkaUnreachable
+from duolog.bridge.kafka.positions.settler import NotYet, Settler
+from duolog.errors import GroupHasMembers, KafkaUnreachable, UnknownGroup
 from duolog.log.embedded import open_log
 from duolog.log.groups_seen import KafkaSeen
 from tests.support.group_pair import Pair
@@ -33,6 +33,14 @@ class TroubledCoordinator(GroupCoordinator):
     before: Callable[[], None] | None = None
     answer_is_lost = False
     never_arrives = False
+
+    def forget(self, group: str, partitions: Iterable[KafkaPartition]) -> bool:
+        if self.never_arrives:
+            raise KafkaUnreachable("The request got lost.")
+        is_done = super().forget(group, partitions)
+        if self.answer_is_lost:
+            raise KafkaUnreachable("The answer got lost.")
+        return is_done
 
     def write(
         self, group: str, commits: Mapping[KafkaPartition, NewCommit]
@@ -181,3 +189,102 @@ def test_a_group_that_gets_a_member_before_the_write_is_left_alone(
         assert running.seen == KafkaSeen(foreign=10, floor=10)
     running.comes_to_rest()
     assert (pair.native, pair.in_kafka) == (20, 20)
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+@pytest.mark.parametrize("restarted", [True, False])
+@pytest.mark.parametrize("position", [3, 60])
+def test_a_reset_that_is_cut_off_is_undone_and_can_be_sent_again(
+    pair: Pair, process: Callable[[], Process], arrives: bool, restarted: bool, position: int
+) -> None:
+    """Kafka has been told, and the log not yet."""
+    running = process()
+    pair.ack(19)
+    running.comes_to_rest()
+    running.coordinator.answer_is_lost = arrives
+    running.coordinator.never_arrives = not arrives
+    with pytest.raises(KafkaUnreachable):
+        running.settler.reset(pair.group, "orders", 0, position)
+    assert (pair.native, pair.in_kafka) == (20, position if arrives else 20)
+    running.coordinator.answer_is_lost = running.coordinator.never_arrives = False
+    if restarted:
+        running = process()
+    running.comes_to_rest()
+    assert (pair.native, pair.in_kafka) == (20, 20)
+    running.settler.reset(pair.group, "orders", 0, position)
+    running.comes_to_rest()
+    assert (pair.native, pair.in_kafka) == (position, position)
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+@pytest.mark.parametrize("restarted", [True, False])
+def test_a_deletion_that_is_cut_off_is_undone_and_can_be_sent_again(
+    pair: Pair, process: Callable[[], Process], arrives: bool, restarted: bool
+) -> None:
+    """Kafka has forgotten it, and the log not yet."""
+    running = process()
+    pair.ack(19)
+    running.comes_to_rest()
+    running.coordinator.answer_is_lost = arrives
+    running.coordinator.never_arrives = not arrives
+    with pytest.raises(KafkaUnreachable):
+        running.settler.delete(pair.group)
+    assert (pair.native, pair.in_kafka) == (20, None if arrives else 20)
+    running.coordinator.answer_is_lost = running.coordinator.never_arrives = False
+    if restarted:
+        running = process()
+    running.comes_to_rest()
+    assert (pair.native, pair.in_kafka) == (20, 20)
+    assert running.settler.delete(pair.group) == 1
+    assert (pair.native, pair.in_kafka) == (None, None)
+    for _ in range(10):
+        running.step()
+    assert (pair.native, pair.in_kafka) == (None, None)
+
+
+def test_a_move_waits_for_the_echo_of_a_write_before_it(
+    pair: Pair, process: Callable[[], Process]
+) -> None:
+    """A commit may have been written over: it is known only with the echo, and would be lost."""
+    running = process()
+    pair.ack(19)
+    running.settler.settle(pair.group)
+    for move in (
+        lambda: running.settler.reset(pair.group, "orders", 0, 5),
+        lambda: running.settler.delete(pair.group),
+    ):
+        with pytest.raises(NotYet):
+            move()
+    running.comes_to_rest()
+    assert running.settler.reset(pair.group, "orders", 0, 5) is not None
+    running.comes_to_rest()
+    assert (pair.native, pair.in_kafka) == (5, 5)
+
+
+def test_a_member_that_comes_in_between_keeps_a_group_from_being_deleted(
+    pair: Pair, process: Callable[[], Process]
+) -> None:
+    running = process()
+    pair.ack(19)
+    running.comes_to_rest()
+    with member(pair.kafka, pair.group, pair.topic.kafka_topic):
+        place = KafkaPartition(pair.topic.kafka_topic, 0)
+        assert not running.coordinator.forget(pair.group, [place])
+        with pytest.raises(GroupHasMembers):
+            running.settler.delete(pair.group)
+    assert (pair.native, pair.in_kafka) == (20, 20)
+
+
+def test_offsets_that_kafka_does_not_have_are_forgotten_already(
+    pair: Pair, process: Callable[[], Process]
+) -> None:
+    running = process()
+    assert running.coordinator.forget(pair.group, [KafkaPartition("no-such-topic", 3)])
+    with pytest.raises(UnknownGroup):
+        running.settler.delete(pair.group)
+    pair.commit(7)
+    with pytest.raises(NotYet):  # were it cut off now, the commit would be lost
+        running.settler.delete(pair.group)
+    running.comes_to_rest()
+    assert running.settler.delete(pair.group) == 1
+    assert (pair.native, pair.in_kafka) == (None, None)

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 from confluent_kafka import TopicPartition
 
+from duolog.bridge.kafka.feed.coordinator import KafkaPartition
 from duolog.bridge.kafka.feed.filters import GroupFilter
 from duolog.bridge.kafka.positions.decisions import (
     Agreed,
@@ -17,11 +18,11 @@ from duolog.bridge.kafka.positions.decisions import (
     AwaitMirror,
     OneWay,
 )
-from duolog.bridge.kafka.positions.offset_map import OffsetMap
 from duolog.bridge.kafka.positions.settling import GroupSettling, SettlingStatus
 from duolog.errors import AckBeyondHead, GroupHasMembers, InvalidRequest
 from duolog.log.embedded import EmbeddedLog, open_log
 from duolog.log.model import Side
+from duolog.log.offset_map import OffsetMap
 from tests.support.group_pair import Pair
 from tests.support.groups import PROTOCOLS, commit, consumer, member, until
 from tests.support.kafka import DEADLINE_SECONDS, Kafka
@@ -106,6 +107,7 @@ def test_a_reset_goes_to_both_sides_or_to_none(pair: Pair) -> None:
                 running.reset(pair.group, "orders", 0, 5).result(DEADLINE_SECONDS)
             assert (pair.native, pair.in_kafka) == (50, 50)
         moved = running.reset(pair.group, "orders", 0, 5).result(DEADLINE_SECONDS)
+        assert moved is not None
         assert moved.position == 5
         pair.comes_to(5, 5)
         with pytest.raises(AckBeyondHead):
@@ -208,6 +210,24 @@ def test_a_topic_that_is_mirrored_later_brings_its_groups(pair: Pair) -> None:
             return position is not None and position.position == 4
 
         until(adopted, "be taken over")
+
+
+def test_a_native_position_from_before_its_topic_was_mirrored_comes_to_kafka(pair: Pair) -> None:
+    later = MirroredTopic(pair.log, pair.kafka, "later", begun=False)
+    later.publish(10)
+    pair.log.ack(pair.group, "later", 5)
+    with pair.settling() as running:
+        for _ in range(3):  # what was on the agenda at the start was looked at, and all was well
+            running.settle(pair.group).result(DEADLINE_SECONDS)
+        later.begin()
+        later.tell(later.send(10))
+        where = KafkaPartition(later.kafka_topic, 0)
+
+        def told() -> bool:
+            held = pair.coordinator.committed(pair.group, [where])[where]
+            return held is not None and held.offset == 6
+
+        until(told, "be told to Kafka")
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -20,9 +20,9 @@ from duolog.bridge.kafka.positions.decisions import (
     WriteKafka,
 )
 from duolog.bridge.kafka.positions.marks import Author, KafkaCommit
-from duolog.bridge.kafka.positions.offset_map import OffsetMap
 from duolog.log.groups_seen import KafkaSeen, KafkaWrite
 from duolog.log.mirror_model import Run
+from duolog.log.offset_map import OffsetMap
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,11 @@ class World:
         self.committed: KafkaCommit | None = None
         self.feed: list[KafkaCommit | None] = []
         self.consumers: list[Consumer] = []
+        self.has_native_member = False  # with its proxy in Kafka's group
+        self.member_ack: int | None = None  # told Kafka, and not stored yet
         self.reader = 0
         self.settling: Iterator[None] | None = None
+        self.wish: Callable[[], Iterator[None]] | None = None  # what it is asked to do next
         self.last_step: Any = None
         self.outcome_open_until: int | None = None
         self.nonces = 0
@@ -123,6 +126,8 @@ class World:
     # -- native consumers
 
     def ack(self, count: int) -> None:
+        if self.has_native_member:
+            return
         position = min((self.stored.position or 0) + count, self.log_end)
         if self.stored.position is not None and position <= self.stored.position:
             return
@@ -133,8 +138,8 @@ class World:
 
     def seek_back(self, count: int) -> None:
         """A native position moved back in the log itself, while nobody asks Kafka."""
-        if self.stored.position is None:
-            return
+        if self.stored.position is None or self.has_native_member:
+            return  # a group with members is not moved
         position = max(0, self.stored.position - count)
         self.events.append(f"native seek {position}")
         calm = self._calm()
@@ -156,9 +161,43 @@ class World:
         bounds = [each for each in (self.open_rewind, self.buried_rewind) if each is not None]
         self.lowest = max(self.lowest, min(position, *bounds) if bounds else position)
 
+    # -- a native consumer that is a member of the group in Kafka
+
+    def member_joins(self) -> None:
+        """It gets the partition, and begins when both sides are at one place."""
+        settled = isinstance(self.last_step, Agreed) and self._calm()
+        if settled and self.stored.position is not None and self.committed is not None:
+            self.has_native_member = True
+
+    def member_acknowledges(self, count: int) -> None:
+        """Kafka first, by its proxy; of what is mirrored."""
+        if not self.has_native_member or self.member_ack is not None:
+            return
+        position = min((self.stored.position or 0) + count, self.known_sent)
+        offset = self.map().to_kafka(position)
+        if self.committed is None or offset <= self.committed.offset:
+            return
+        self.member_ack = position
+        self.events.append(f"member ack {position}")
+        self._foreign_commit(offset)
+
+    def member_ack_is_stored(self) -> None:
+        position, self.member_ack = self.member_ack, None
+        if position is not None and position > (self.stored.position or 0):
+            self._move(position)
+            self.highest = max(self.highest, position)
+            self._reached(position)
+
+    def member_leaves(self) -> None:
+        """Or is gone with its worker, between the two."""
+        self.has_native_member = False
+        self.member_ack = None
+
     # -- Kafka consumers
 
     def join(self, *, subscribed: bool) -> None:
+        if self.has_native_member:  # the partition is its own
+            return
         at = 0 if self.committed is None else min(self.committed.offset, len(self.kafka))
         self.consumers.append(Consumer(at, subscribed, at))
 
@@ -246,7 +285,7 @@ class World:
 
     @property
     def live(self) -> bool:
-        return any(each.subscribed for each in self.consumers)
+        return self.has_native_member or any(each.subscribed for each in self.consumers)
 
     def broker_write(self, commit: KafkaCommit) -> bool:
         """False: error 25."""
@@ -266,14 +305,15 @@ class World:
     def step(self) -> None:
         """One step of the settler, up to the next place where it may crash."""
         if self.settling is None:
-            self.settling = self._round()
+            wish, self.wish = self.wish, None
+            self.settling = self._round() if wish is None else wish()
         if next(self.settling, True):
             self.settling = None
 
     def crash(self, *, in_flight_lands: bool) -> None:
         """Stop the settler between two steps. What it had sent may come to the broker or not."""
         self.events.append("crash")
-        self.settling = None
+        self.settling = self.wish = None
         write = self.stored.seen.writing
         landed = write is not None and any(
             entry is not None and entry.nonce == write.nonce for entry in self.feed
@@ -286,10 +326,69 @@ class World:
     def read_feed(self, count: int) -> None:
         self.reader = min(self.reader + count, len(self.feed))
 
+    def want(self, reset_to: int | None) -> None:  # None: to delete it
+        self.wish = self._delete if reset_to is None else lambda: self._reset(reset_to)
+
+    def _reset(self, position: int) -> Iterator[None]:
+        position = min(position, self.log_end)
+        yield from self._conclude_first()
+        native, committed, feed_from = self.stored, self.committed, self.reader
+        noticed = self._notice()
+        if native.seen.writing is not None or isinstance(noticed.step, MoveNative | AwaitMirror):
+            return  # asked again later
+        self.nonces += 1
+        nonce, offset = f"n{self.nonces}", self.map().to_kafka(position)
+        base = None if committed is None else committed.offset
+        yield
+        seen = self.rules.intending(noticed.seen, KafkaWrite(nonce, offset, base, feed_from))
+        if not self._store(native, None, seen):
+            return
+        self.outcome_open_until = None
+        yield
+        calm = self._calm()
+        if not self.broker_write(KafkaCommit(offset, Author.OURS, nonce)):
+            yield
+            self._store(self.stored, None, self.rules.refused(self.stored.seen))
+            return
+        yield
+        if self.stored.version != native.version:
+            return  # the next look puts Kafka where the group is
+        self.stored = replace(self.stored, seen=seen)
+        self._move(position)
+        self.events.append("both reset")
+        if calm and self._calm():
+            self.lowest = self.highest = position
+        else:
+            self.lowest, self.highest = min(self.lowest, position), max(self.highest, position)
+
+    def _notice(self) -> Any:
+        stored = self.stored
+        return self.rules.reconcile(
+            stored.position, stored.seen, self.committed, self.map(), GroupState.LIVE
+        )
+
+    def _delete(self) -> Iterator[None]:
+        yield from self._conclude_first()
+        is_noticed = not isinstance(self._notice().step, MoveNative | AwaitMirror)
+        if self.stored.seen.writing is not None or self.live or not is_noticed:
+            return
+        calm = self._calm()
+        if self.committed is not None:
+            self.events.append("kafka deleted")
+            self.committed = None
+            self.feed.append(None)
+        self.last_step = None
+        yield
+        self.events.append("both deleted")
+        self.lowest = 0
+        self.open_rewind = self.buried_rewind = self.floor = None
+        if calm and self._calm() and self.committed is None:
+            self.highest = 0
+        self.stored = Stored(version=0)
+        self.last_step = None
+
     def _round(self) -> Iterator[None]:
-        write = self.stored.seen.writing
-        if write is not None:
-            yield from self._conclude(write)
+        yield from self._conclude_first()
         feed_from = self.reader
         yield
         committed = self.committed
@@ -323,7 +422,10 @@ class World:
                 self.open_rewind = self.buried_rewind = None
                 self.unnoticed = False
 
-    def _conclude(self, write: KafkaWrite) -> Iterator[None]:
+    def _conclude_first(self) -> Iterator[None]:
+        write = self.stored.seen.writing
+        if write is None:
+            return
         entries = self.feed[write.feed_from or 0 : self.reader]
         at = next((n for n, e in enumerate(entries) if e and e.nonce == write.nonce), None)
         until = self.outcome_open_until
@@ -358,6 +460,7 @@ class World:
     def settle(self) -> None:
         """Let everything come to rest, and hold it to the oracle."""
         self.consumers.clear()
+        self.member_leaves()
         self.mirror(self.log_end)
         self.mirror_stores()
         self.rounds(20)
@@ -394,10 +497,10 @@ class World:
         ), "something is recorded as written that Kafka never held"
 
 
-def play(seed: int, rules: Rules, actions: int = 60) -> World:
+def play(seed: int, rules: Rules, actions: int = 60, kind: type[World] = World) -> World:
     """A random history to its end."""
     random = Random(seed)
-    world = World(rules)
+    world = kind(rules)
     for _ in range(actions):
         act(world, random.randrange(1000), random.randrange(1, 6), random.randrange(3))
         world.check()
@@ -420,11 +523,17 @@ def act(world: World, kind: int, count: int, which: int) -> None:
         (50, lambda: world.leave(which)),
         (100, lambda: world.consume_and_commit(which, count)),
         (40, lambda: world.rewind(count)),
+        (12, lambda: world.want(count * which * 2)),
+        (8, lambda: world.want(None)),
         (20, world.expire),
         (20, lambda: world.crash(in_flight_lands=count > 3)),
         (30, lambda: world.rounds(count)),
         (40, lambda: world.read_feed(count)),
-        (280, world.step),
+        (160, world.step),
+        (20, world.member_joins),
+        (40, lambda: world.member_acknowledges(count)),
+        (30, world.member_ack_is_stored),
+        (10, world.member_leaves),
     ]
     for weight, thing in things:
         if kind < weight:

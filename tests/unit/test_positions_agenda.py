@@ -6,7 +6,7 @@ from pathlib import Path
 
 from duolog.bridge.kafka.feed.records import MembersChanged, OffsetCommitted
 from duolog.bridge.kafka.positions.agenda import Agenda
-from duolog.bridge.kafka.positions.native_moves import NativeMoves
+from duolog.bridge.kafka.positions.native_moves import IDLE_AFTER_SECONDS, NativeMoves
 from duolog.log.embedded import open_log
 from duolog.log.groups_seen import KafkaSeen
 from duolog.log.model import Record
@@ -91,3 +91,17 @@ def test_native_moves_are_found_and_memories_are_none(tmp_path: Path) -> None:
         log.seek("billing", "orders", 0, 0)
         clock.at += 1
         assert moves.moved() == ["billing"]
+
+
+def test_native_moves_are_looked_for_half_as_often_when_nothing_moves(tmp_path: Path) -> None:
+    clock = Seconds()
+    with open_log(tmp_path / "log") as log:
+        log.create_topic("orders")
+        log.publish("orders", [Record(b"x")] * 10)
+        moves = NativeMoves(log, clock, every_seconds=1, share=0.05)
+        assert (moves.moved(), moves.due_in_seconds) == ([], 1)
+        clock.at += IDLE_AFTER_SECONDS + 1
+        assert (moves.moved(), moves.due_in_seconds) == ([], 2)
+        log.ack("billing", "orders", 1)
+        clock.at += 2
+        assert (moves.moved(), moves.due_in_seconds) == (["billing"], 1)

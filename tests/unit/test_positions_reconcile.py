@@ -20,10 +20,10 @@ from duolog.bridge.kafka.positions.decisions import (
     WriteKafka,
 )
 from duolog.bridge.kafka.positions.marks import Author, KafkaCommit
-from duolog.bridge.kafka.positions.offset_map import OffsetMap
 from duolog.bridge.kafka.positions.reconcile import concluded, intending, reconcile, refused
 from duolog.log.groups_seen import KafkaSeen, KafkaWrite
 from duolog.log.mirror_model import Run
+from duolog.log.offset_map import OffsetMap
 
 # Log 0-49 lie at Kafka 0-49, log 50-51 were skipped, Kafka 50-59 are foreign, log 52-99 at 60-107.
 OFFSETS = OffsetMap((Run(0, 0, 50), Run(52, 60, 48)), 0, 0, 100, 108)

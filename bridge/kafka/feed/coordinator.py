@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from duolog.bridge.kafka.access import Overheard, client_of
 from duolog.bridge.kafka.feed.held_offsets import NOT_READY, HeldOffsets
+from duolog.bridge.kafka.feed.offset_requests import OffsetsHeld
 from duolog.bridge.kafka.positions.decisions import GroupState
 from duolog.bridge.kafka.positions.marks import KafkaCommit, commit_of, mark
 from duolog.bridge.kafka.settings import KafkaSettings
@@ -30,6 +32,10 @@ class KafkaPartition(NamedTuple):
     partition: int
 
 
+Commits = dict[KafkaPartition, KafkaCommit | None]
+"""What a group has committed; None where it has nothing."""
+
+
 class NewCommit(NamedTuple):
     """What is to be written for one partition."""
 
@@ -48,7 +54,10 @@ class GroupCoordinator:
     ) -> None:
         from confluent_kafka.admin import AdminClient
 
-        self._admin = AdminClient({**settings.for_confluent()})
+        self._overheard = Overheard()
+        self._admin = client_of(
+            AdminClient, {**settings.for_confluent(), **self._overheard.options}
+        )
         self._held = HeldOffsets(settings, timeout_seconds)
         self.log_id = log_id
         self._timeout_seconds = timeout_seconds
@@ -71,11 +80,18 @@ class GroupCoordinator:
         empty = {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD}
         return GroupState.EMPTY if described.state in empty else GroupState.LIVE
 
-    def committed(
-        self, group: str, partitions: Iterable[KafkaPartition]
-    ) -> dict[KafkaPartition, KafkaCommit | None]:
+    def committed(self, group: str, partitions: Iterable[KafkaPartition]) -> Commits:
         """What the group has committed in these partitions; None where it has nothing."""
-        held = self._held.of(group, partitions)
+        return self._commits(self._held.of(group, partitions))
+
+    def committed_by_many(
+        self, groups: Sequence[str], partitions: Iterable[KafkaPartition]
+    ) -> dict[str, Commits]:
+        """The same of several groups, but for those of which it cannot be told at once."""
+        held = self._held.of_many(groups, partitions)
+        return {group: self._commits(its_own) for group, its_own in held.items()}
+
+    def _commits(self, held: OffsetsHeld) -> Commits:
         return {
             KafkaPartition(*where): (
                 None if each.offset < 0 else commit_of(each.offset, each.metadata, self.log_id)
@@ -108,6 +124,13 @@ class GroupCoordinator:
                 raise _refused(each.error, group)
             refused.add(KafkaPartition(each.topic, each.partition))
         return frozenset(refused)
+
+    def forget(self, group: str, partitions: Iterable[KafkaPartition]) -> bool:
+        """Delete a group's offsets in these partitions; False where it has members there.
+
+        When this raises KafkaUnreachable, they may have been deleted or not.
+        """
+        return not self._held.forget(group, partitions).has_members
 
     def ends(self, partitions: Iterable[KafkaPartition]) -> dict[KafkaPartition, int]:
         """Where partitions end now."""
@@ -149,7 +172,8 @@ class GroupCoordinator:
             if error is None:
                 return answer
             if error.code() not in NOT_READY:
-                raise _refused(error, group)
+                no_entry = self._overheard.why(self._admin) if error.code() < 0 else None
+                raise no_entry or _refused(error, group)
             if time.monotonic() > deadline or self._closed.wait(_AGAIN_SECONDS):
                 raise _refused(error, group)
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from duolog.bridge.kafka.access import Overheard, client_of, reached
 from duolog.bridge.kafka.feed.hints import Hint
 from duolog.bridge.kafka.feed.records import parse_change
 from duolog.errors import KafkaFeedForbidden, KafkaRefused, KafkaUnreachable
@@ -42,9 +43,13 @@ class GroupFeed:
         """Begin. `first_offsets`: for some groups, from where on their commits are wanted."""
         from confluent_kafka import Consumer
 
-        self._consumer: Consumer = Consumer({**settings, **_READING})
+        self._overheard = Overheard()
+        self._consumer: Consumer = client_of(
+            Consumer, {**settings, **_READING, **self._overheard.options}
+        )
         self._timeout_seconds = timeout_seconds
         try:
+            reached(self._consumer, self._overheard, timeout_seconds)
             self._next = self._ends()
             for group, offset in (first_offsets or {}).items():
                 partition = self._partition_of(group)

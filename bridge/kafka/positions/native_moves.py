@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from duolog.log.access import LogAccess
+
+IDLE_AFTER_SECONDS: Final = 5.0
 
 
 class NativeMoves:
     """Found by looking: at a counter, and at all positions when it has grown.
 
-    Rarely when looking takes long: at most `share` of the time goes into it.
+    Half as often when nothing has moved for a while. Rarely when looking takes long: at most
+    `share` of the time goes into it.
     """
 
     def __init__(
@@ -22,7 +26,12 @@ class NativeMoves:
         self._share = share
         self._stored: int | None = None
         self._known: dict[tuple[str, str, int], int] = {}
-        self._due_at = clock()
+        self._due_at = self._moved_at = clock()
+
+    @property
+    def due_in_seconds(self) -> float:
+        """How long until it is time to look."""
+        return max(0.0, self._due_at - self._clock())
 
     def moved(self) -> list[str]:
         """Groups that have moved since; all of them the first time."""
@@ -32,8 +41,12 @@ class NativeMoves:
         stored = self._log.stats().positions_stored
         groups = [] if stored == self._stored else self._look()
         self._stored = stored
-        took = self._clock() - began
-        self._due_at = began + max(self._every_seconds, took / self._share)
+        ended = self._clock()
+        if groups:
+            self._moved_at = ended
+        is_idle = ended - self._moved_at > IDLE_AFTER_SECONDS
+        every_seconds = 2 * self._every_seconds if is_idle else self._every_seconds
+        self._due_at = began + max(every_seconds, (ended - began) / self._share)
         return groups
 
     def _look(self) -> list[str]:

@@ -22,8 +22,8 @@ from duolog.bridge.kafka.positions.decisions import (
     WriteKafka,
 )
 from duolog.bridge.kafka.positions.marks import Author, KafkaCommit
-from duolog.bridge.kafka.positions.offset_map import OffsetMap
 from duolog.log.groups_seen import KafkaSeen, KafkaWrite
+from duolog.log.offset_map import OffsetMap
 
 
 @dataclass(frozen=True, slots=True)

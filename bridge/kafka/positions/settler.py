@@ -8,10 +8,16 @@ where this one stopped.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
-from duolog.bridge.kafka.feed.coordinator import GroupCoordinator, KafkaPartition, NewCommit
+from duolog.bridge.kafka.feed.coordinator import (
+    Commits,
+    GroupCoordinator,
+    KafkaPartition,
+    NewCommit,
+)
 from duolog.bridge.kafka.feed.hints import Hint, Hints
 from duolog.bridge.kafka.feed.records import OffsetCommitted
 from duolog.bridge.kafka.positions.decisions import (
@@ -25,29 +31,42 @@ from duolog.bridge.kafka.positions.decisions import (
 )
 from duolog.bridge.kafka.positions.echoes import Echoes
 from duolog.bridge.kafka.positions.marks import KafkaCommit, commit_of
-from duolog.bridge.kafka.positions.offset_map import OffsetMap
 from duolog.bridge.kafka.positions.reconcile import concluded, intending, reconcile, refused
-from duolog.bridge.kafka.positions.sides import BothSides, Mirrors, Side
+from duolog.bridge.kafka.positions.sides import BothSides, Mirrors, kafka_partition
+from duolog.bridge.kafka.positions.sides import Side as BothSide
 from duolog.errors import (
+    AckBeyondHead,
     GroupHasMembers,
     InvalidRequest,
     KafkaRefused,
     KafkaUnreachable,
     PositionChanged,
+    UnknownGroup,
 )
 from duolog.log.access import LogAccess
 from duolog.log.groups_seen import KafkaSeen, KafkaWrite
-from duolog.log.model import GroupPosition
+from duolog.log.model import GroupPosition, Side
+from duolog.log.offset_map import OffsetMap
+
+_TOGETHER: Final = 4  # fewer groups are asked for one by one
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was done for one group and partition, or what it waits for."""
+    """What was done for one group and partition, or what it waits for.
+
+    `on_its_way`: a write was sent before, whose echo has not been read yet.
+    """
 
     group: str
     topic: str
     partition: int
     step: Step
+    on_its_way: bool = False
+
+
+class NotYet(Exception):
+    """The group has to be looked at first: a write or a commit is still to be dealt with."""
 
 
 class Settler:
@@ -87,19 +106,34 @@ class Settler:
             place = (change.group, KafkaPartition(change.topic, change.partition))
             self._echoes.hear(place, commit, hint.feed_offset or 0)
 
-    def settle(self, group: str) -> list[Outcome]:
-        """One step for each partition of a group. Look again until there is nothing to do."""
+    def look(self, groups: Sequence[str]) -> dict[str, Commits]:
+        """What several groups have committed, asked at once: thousands of them at the start."""
+        places = self._both.places()
+        if len(groups) < _TOGETHER or not places:
+            return {}
+        return self._coordinator.committed_by_many(groups, places)
+
+    def settle(self, group: str, held: Commits | None = None) -> list[Outcome]:
+        """One step for each partition of a group. Look again until there is nothing to do.
+
+        `held`: by `look`, since the feed was read last. Kafka is not written to on its word alone.
+        """
         sides = self._both.of(group)
         if not sides:
             return []
         sides = {place: self._conclude(group, place, side) for place, side in sides.items()}
         feed_from = self._hints.feed_offset(group)
-        committed = self._coordinator.committed(group, sides)
+        is_held = held is not None and sides.keys() <= held.keys()
+        committed = (
+            held if held is not None and is_held else self._coordinator.committed(group, sides)
+        )
         decisions = {
             place: self._decide(side, committed[place], GroupState.EMPTY)
             for place, side in sides.items()
         }
         if any(isinstance(each.step, WriteKafka) for each in decisions.values()):
+            if is_held:
+                committed = self._coordinator.committed(group, sides)
             state = self._coordinator.state(group)
             decisions = {
                 place: self._decide(side, committed[place], state) for place, side in sides.items()
@@ -126,22 +160,44 @@ class Settler:
                 sides[place].mirror.topic,
                 place.partition,
                 AwaitEmptyGroup(writes[place].offset) if place in pending else decision.step,
+                on_its_way=decision.seen.writing is not None,
             )
             for place, decision in decisions.items()
         ]
 
-    def reset(self, group: str, topic: str, partition: int, position: int) -> GroupPosition:
-        """Move a group to any place on both sides: Kafka first, and not while it has members."""
+    def reset(
+        self,
+        group: str,
+        topic: str,
+        partition: int,
+        position: int,
+        expected_version: int | None = None,
+    ) -> GroupPosition | None:
+        """Move a group to any place on both sides: Kafka first, and not while it has members.
+
+        None when the partition is not mirrored: nothing is done then. NotYet when it is to
+        be tried again a little later.
+        """
         found = [
             (place, side)
             for place, side in self._both.of(group).items()
             if (side.mirror.topic, place.partition) == (topic, partition)
         ]
         if not found:
-            return self._log.seek(group, topic, partition, position)
+            return None
         ((place, side),) = found
-        if position > self._log.offsets(topic)[partition].next_offset:
-            return self._log.seek(group, topic, partition, position)  # which refuses it
+        end = self._log.offsets(topic)[partition].next_offset
+        if position > end:
+            raise AckBeyondHead(
+                f"Position {position} of topic '{topic}' partition {partition} is beyond its end, "
+                f"{end}."
+            )
+        side = self._concluded(group, place, side)
+        if expected_version not in {None, side.version}:
+            raise PositionChanged(
+                f"The position has version {side.version}, not {expected_version}: somebody else "
+                "moved it. Read it again and decide anew."
+            )
         if side.seen.one_way:
             raise InvalidRequest(
                 f"Group '{group}' keeps its own metadata with its offsets in Kafka, as Kafka "
@@ -149,23 +205,65 @@ class Settler:
             )
         feed_from = self._hints.feed_offset(group)
         committed = self._coordinator.committed(group, [place])[place]
+        decision = self._noticed(side, committed)
         offset = OffsetMap.of_mirror(side.mirror).to_kafka(position)
         write = _new_write(offset, committed, feed_from)
-        seen = intending(side.seen, write)
+        seen = intending(decision.seen, write)
         if side.position is not None:
             self._log.remember_kafka(group, topic, partition, seen, expected_version=side.version)
         self._echoes.expect((group, place), write)
         if self._write(group, {place: NewCommit(offset, write.nonce)}):
-            raise GroupHasMembers(
-                f"Group '{group}' has members in Kafka, on this or another topic, and Kafka lets "
-                "nobody else move it. Stop its consumers (a static one until its session ends) and "
-                "send it again; nothing was changed."
-            )
+            raise _has_members(group, "nothing was changed")
         return self._log.remember_kafka(
             group, topic, partition, seen, expected_version=side.version, position=position
         )
 
-    def _decide(self, side: Side, committed: KafkaCommit | None, state: GroupState) -> Decision:
+    def delete(self, group: str, topic: str | None = None) -> int:
+        """Forget a group on both sides, in one topic or in all; how many positions the log had.
+
+        Kafka first: whatever comes in between, the log still has the group, and it can be sent
+        again. NotYet when it is to be tried again a little later.
+        """
+        sides = {
+            place: self._concluded(group, place, side)
+            for place, side in self._both.of(group).items()
+            if topic is None or side.mirror.topic == topic
+        }
+        held = self._coordinator.committed(group, sides) if sides else {}
+        in_kafka = [place for place, commit in held.items() if commit is not None]
+        for place, side in sides.items():
+            self._noticed(side, held[place])
+        if in_kafka and self._coordinator.state(group) is not GroupState.EMPTY:
+            raise _has_members(group, "nothing was deleted")
+        if in_kafka and not self._coordinator.forget(group, in_kafka):
+            raise _has_members(group, "what was deleted of it in Kafka is written again")
+        for place in sides:
+            self._echoes.forget((group, place))
+        try:
+            return self._log.delete_group(group, topic, side=Side.KAFKA)
+        except UnknownGroup:
+            if in_kafka:
+                return 0
+            raise
+
+    def _noticed(self, side: BothSide, committed: KafkaCommit | None) -> Decision:
+        """What was said in Kafka counts natively before it is written over: a crash may follow."""
+        decision = self._decide(side, committed, GroupState.LIVE)
+        if isinstance(decision.step, AwaitMirror):  # one beyond Kafka's end says nothing
+            place = kafka_partition(side.mirror)
+            if decision.step.offset <= self._coordinator.ends([place])[place]:
+                raise NotYet
+        if isinstance(decision.step, MoveNative):
+            raise NotYet
+        return decision
+
+    def _concluded(self, group: str, place: KafkaPartition, side: BothSide) -> BothSide:
+        side = self._conclude(group, place, side)
+        if side.seen.writing is not None:
+            raise NotYet
+        return side
+
+    def _decide(self, side: BothSide, committed: KafkaCommit | None, state: GroupState) -> Decision:
         offsets = OffsetMap.of_mirror(side.mirror)
         decision = reconcile(side.native, side.seen, committed, offsets, state)
         if isinstance(decision.step, AwaitMirror):
@@ -173,7 +271,7 @@ class Settler:
             decision = reconcile(side.native, side.seen, committed, offsets, state)
         return decision
 
-    def _conclude(self, group: str, place: KafkaPartition, side: Side) -> Side:
+    def _conclude(self, group: str, place: KafkaPartition, side: BothSide) -> BothSide:
         """What has become of the last write, as far as it is known."""
         write = side.seen.writing
         if write is None or side.position is None:
@@ -193,7 +291,7 @@ class Settler:
             return self._both.of(group)[place]
         return side if noticed.step else replace(side, seen=noticed.seen)
 
-    def _remember(self, group: str, side: Side, seen: KafkaSeen, move_to: int | None) -> bool:
+    def _remember(self, group: str, side: BothSide, seen: KafkaSeen, move_to: int | None) -> bool:
         """Store it beside the position; False if that was moved by somebody since it was read."""
         if move_to is None and (seen == side.stored or side.position is None):
             return True
@@ -234,6 +332,14 @@ class Settler:
         self._echoes.forget((group, place))
         side = self._both.of(group)[place]
         self._remember(group, side, refused(side.seen), None)
+
+
+def _has_members(group: str, what_was_done: str) -> GroupHasMembers:
+    return GroupHasMembers(
+        f"Group '{group}' has members in Kafka, on this or another topic, and Kafka lets nobody "
+        "else move it. Stop its consumers (a static one until its session ends) and send it again; "
+        f"{what_was_done}."
+    )
 
 
 def _new_write(offset: int, committed: KafkaCommit | None, feed_from: int | None) -> KafkaWrite:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from contextlib import closing
+from concurrent.futures import Future, InvalidStateError
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
-from duolog.bridge.kafka.feed.coordinator import GroupCoordinator, KafkaPartition
+from duolog.bridge.kafka.feed.coordinator import Commits, GroupCoordinator, KafkaPartition
 from duolog.bridge.kafka.feed.filters import GroupFilter
 from duolog.bridge.kafka.feed.hints import Hint, Hints
 from duolog.bridge.kafka.feed.polling import GroupPolling
@@ -25,8 +25,9 @@ from duolog.bridge.kafka.feed.records import MembersChanged
 from duolog.bridge.kafka.positions.agenda import Agenda
 from duolog.bridge.kafka.positions.decisions import Agreed, MoveNative, OneWay, WriteKafka
 from duolog.bridge.kafka.positions.native_moves import NativeMoves
-from duolog.bridge.kafka.positions.settler import Outcome, Settler
+from duolog.bridge.kafka.positions.settler import NotYet, Outcome, Settler
 from duolog.bridge.kafka.positions.sides import Mirrors
+from duolog.bridge.kafka.positions.waits import Wait, Waits
 from duolog.bridge.kafka.settings import KafkaSettings
 from duolog.errors import DuologError, KafkaFeedForbidden, KafkaRefused, LogClosed
 from duolog.log.access import LogAccess
@@ -34,7 +35,10 @@ from duolog.log.model import GroupPosition
 
 POLL_SECONDS: Final = 0.05  # the feed wakes us at once; natively it is looked so often
 AT_ONCE: Final = 16  # groups, before it is asked again which ones have changed
+PAUSE_SECONDS: Final = 0.1  # at most; what is asked of us, or due again, is seen after it
 MIRRORS_SECONDS: Final = 1.0  # how soon a partition that is newly mirrored is known
+LONGEST_PAUSE_SECONDS: Final = 2.0  # between attempts to find Kafka
+WAITED_SECONDS: Final = 0.005  # the same while somebody waits for a group
 LOOK_SHARE: Final = 0.05  # of the time at most goes into finding out which positions have moved
 
 Answer = TypeVar("Answer")
@@ -71,10 +75,12 @@ class GroupSettling:
         self._clock = clock
         self._agenda = Agenda(clock)
         self._work: SimpleQueue[_Work] = SimpleQueue()
+        self._waits = Waits()
         self._stopping = threading.Event()
         self._places: frozenset[KafkaPartition] = frozenset()
         self._mirrors_due_at = 0.0
         self._watching = False
+        self._has_begun = False
         self._trouble: str | None = None
         self._pending: dict[str, tuple[Outcome, ...]] = {}
         self._refused: dict[str, str] = {}
@@ -93,10 +99,50 @@ class GroupSettling:
         """Look at a group now: what was done, or is waited for, in each of its partitions."""
         return self._do(lambda settler: self._settle(settler, group))
 
-    def reset(self, group: str, topic: str, partition: int, position: int) -> Future[GroupPosition]:
-        """Move a group anywhere on both sides; refused while it has members in Kafka."""
+    def wait(self, wait: Wait) -> None:
+        """Have a wait answered once its group is where it is to be; to give up, cancel its future.
+
+        It is looked at now, so all that was acknowledged or committed before counts.
+        """
+
+        def begin(_: Settler) -> None:
+            self._waits.add(wait)
+            self._agenda.add(wait.group)
+
+        self._do(begin).add_done_callback(
+            lambda begun: wait.future.cancel() if begun.cancelled() else None
+        )
+
+    def reset(
+        self,
+        group: str,
+        topic: str,
+        partition: int,
+        position: int,
+        expected_version: int | None = None,
+    ) -> Future[GroupPosition | None]:
+        """Move a group anywhere on both sides; refused while it has members in Kafka.
+
+        None where there is no other side, and nothing is done.
+        """
         self._agenda.add(group)
-        return self._do(lambda settler: settler.reset(group, topic, partition, position))
+        return self._do(
+            lambda settler: settler.reset(group, topic, partition, position, expected_version)
+        )
+
+    def delete(self, group: str, topic: str | None = None) -> Future[int]:
+        """Forget a group on both sides; refused while it has members in Kafka."""
+        self._agenda.add(group)
+        return self._do(lambda settler: settler.delete(group, topic))
+
+    def takes(self, group: str) -> bool:
+        """Whether a group's position is one on both sides."""
+        return self._groups.takes(group)
+
+    def mirrored(self) -> frozenset[tuple[str, int]]:
+        """The log's topics and partitions whose groups are kept together now."""
+        mirrors = (self._mirrors or self._log.mirrors)()
+        return frozenset((mirror.topic, mirror.partition) for mirror in mirrors)
 
     def status(self) -> SettlingStatus:
         pending = tuple(each for found in self._pending.copy().values() for each in found)
@@ -112,7 +158,9 @@ class GroupSettling:
         return future
 
     def _run(self) -> None:
+        pause = POLL_SECONDS
         while not self._stopping.is_set():
+            self._has_begun = False
             try:
                 with closing(GroupCoordinator(self._settings, self._log.log_id)) as coordinator:
                     self._keep(coordinator)
@@ -120,8 +168,11 @@ class GroupSettling:
                 break
             except DuologError as error:  # Kafka or the host is away: begin anew
                 self._trouble = str(error)
-                self._stopping.wait(POLL_SECONDS)
+                # A cluster that lets nobody in is not to be asked all the time.
+                pause = POLL_SECONDS if self._has_begun else min(2 * pause, LONGEST_PAUSE_SECONDS)
+                self._stopping.wait(pause)
         self._let_go()
+        self._waits.give_up()
 
     def _keep(self, coordinator: GroupCoordinator) -> None:
         with closing(self._hints(coordinator)) as hints:
@@ -133,12 +184,20 @@ class GroupSettling:
             while not self._stopping.is_set():
                 self._work_off(settler)
                 self._look_for_mirrors(settler, coordinator)
-                for hint in hints.poll(0 if self._agenda.has_due() else POLL_SECONDS):
+                for hint in hints.poll(self._pause_seconds(natives)):
                     self._hear(settler, hint)
                 self._agenda.add(*filter(self._groups.takes, natives.moved()))
-                for group in self._agenda.due(AT_ONCE):
-                    self._look_at(settler, group)
-                self._trouble = None
+                groups = self._agenda.due(AT_ONCE)
+                seen = settler.look(groups)
+                for group in groups:
+                    self._look_at(settler, group, seen.get(group))
+                self._trouble, self._has_begun = None, True
+
+    def _pause_seconds(self, natives: NativeMoves) -> float:
+        if self._agenda.has_due():
+            return 0
+        is_waited_for = bool(self._waits.groups()) or not self._work.empty()
+        return WAITED_SECONDS if is_waited_for else min(natives.due_in_seconds, PAUSE_SECONDS)
 
     def _hints(self, coordinator: GroupCoordinator) -> Hints:
         first: dict[str, int] = {}
@@ -163,7 +222,8 @@ class GroupSettling:
         known, self._places = self._places, settler.places()
         self._mirrors_due_at = self._clock() + MIRRORS_SECONDS
         if self._places - known:
-            self._agenda.add_all(filter(self._groups.takes, coordinator.groups()))
+            native = {each.group for each in self._log.group_positions()}
+            self._agenda.add_all(filter(self._groups.takes, native.union(coordinator.groups())))
 
     def _hear(self, settler: Settler, hint: Hint) -> None:
         settler.hear(hint)
@@ -175,10 +235,10 @@ class GroupSettling:
         elif isinstance(change, MembersChanged) or change.place in self._places:
             self._agenda.hear(change)
 
-    def _look_at(self, settler: Settler, group: str) -> None:
+    def _look_at(self, settler: Settler, group: str, seen: Commits | None) -> None:
         """One group; what Kafka refuses there is no trouble of the others."""
         try:
-            self._settle(settler, group)
+            self._settle(settler, group, seen)
         except KafkaRefused as error:
             self._refused[group] = str(error)
             self._agenda.keep(group, at_once=False, waits=True)
@@ -188,15 +248,18 @@ class GroupSettling:
         else:
             self._refused.pop(group, None)
 
-    def _settle(self, settler: Settler, group: str) -> tuple[Outcome, ...]:
+    def _settle(
+        self, settler: Settler, group: str, seen: Commits | None = None
+    ) -> tuple[Outcome, ...]:
         """A group's next step; it comes up again as long as there is another one."""
-        outcomes = tuple(settler.settle(group))
+        outcomes = tuple(settler.settle(group, seen))
         waiting = tuple(each for each in outcomes if not _at_rest(each))
         self._agenda.keep(
             group,
             at_once=any(isinstance(each.step, MoveNative | WriteKafka) for each in outcomes),
-            waits=bool(waiting),
+            waits=bool(waiting) or any(each.on_its_way for each in outcomes),
         )
+        self._waits.looked(group, outcomes)
         if waiting:
             self._pending[group] = waiting
         else:
@@ -204,25 +267,37 @@ class GroupSettling:
         return outcomes
 
     def _work_off(self, settler: Settler) -> None:
-        while True:
+        for _ in range(self._work.qsize()):
             try:
                 future, work = self._work.get_nowait()
             except Empty:
                 return
-            if not future.set_running_or_notify_cancel():
+            if future.cancelled():
                 continue
             try:
-                future.set_result(work(settler))
+                result = work(settler)
+            except NotYet:  # the next look deals with it
+                self._work.put((future, work))
             except DuologError as error:
-                future.set_exception(error)
+                _conclude(future, error=error)
+            else:
+                _conclude(future, result)
 
     def _let_go(self) -> None:
         while True:
             try:
                 future, _ = self._work.get_nowait()
             except Empty:
-                return
+                break
             future.cancel()
+
+
+def _conclude(future: Future[Any], result: Any = None, error: DuologError | None = None) -> None:
+    with suppress(InvalidStateError):  # cancelled meanwhile
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
 
 
 def _at_rest(outcome: Outcome) -> bool:

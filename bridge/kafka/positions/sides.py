@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from duolog.bridge.kafka.feed.coordinator import GroupCoordinator, KafkaPartition
-from duolog.bridge.kafka.positions.offset_map import OffsetMap
 from duolog.log.access import LogAccess
 from duolog.log.groups_seen import KafkaSeen, KafkaWrite
 from duolog.log.mirror_model import Mirror
 from duolog.log.model import GroupPosition
+from duolog.log.offset_map import OffsetMap
 
 Mirrors = Callable[[], Iterable[Mirror]]
 

@@ -17,6 +17,8 @@ from duolog.log.model import TopicPartition
 ALL_PARTITIONS = -1
 """Instead of a partition: any of the topic's, also one that it gets meanwhile."""
 
+_IN_KAFKA = -2
+
 
 class Listenable(Protocol):
     """A log that says when something was appended."""
@@ -24,6 +26,11 @@ class Listenable(Protocol):
     def listen(
         self, listener: Callable[[Collection[TopicPartition]], None]
     ) -> Callable[[], None]: ...
+
+
+def in_kafka(topic_id: int) -> TopicPartition:
+    """Where those wait who may read what has come to Kafka."""
+    return TopicPartition(topic_id, _IN_KAFKA)
 
 
 class Waiter:
@@ -82,6 +89,11 @@ class WaitingRoom:
                 others.discard(waiter)
                 if not others:
                     del self._waiters[place]
+
+    def wake(self, place: TopicPartition) -> None:
+        """Something has come there. On the loop."""
+        for waiter in self._waiters.get(place, ()):
+            waiter.wake()
 
     def stop(self) -> None:
         """Let nobody wait any more: all who do are woken, and see `is_stopping`."""

@@ -74,12 +74,14 @@ class Consumer:
             raise StopIteration
         return record
 
-    def ack(self, *given: Given) -> None:
+    def ack(self, *given: Given, wait: str | None = None, timeout_seconds: float = 30.0) -> None:
         """These are done; without any, all that was handed out. Durable when it returns.
 
-        The group's position moves over what is done without a gap.
+        The group's position moves over what is done without a gap. With `wait="settled"`, it
+        returns when Kafka has the group at the same place; NotSettled if that takes longer.
         """
-        self._portal.run(self._consumer.ack(*given))
+        acking = self._consumer.ack(*given, wait=wait, timeout_seconds=timeout_seconds)
+        self._portal.run(acking)
 
     def nack(self, record: ConsumedRecord, reason: object = None) -> None:
         """This record could not be used: it comes again after a while.
@@ -93,6 +95,10 @@ class Consumer:
         """Tell the host what is done, where it does not know it yet."""
         self._portal.run(self._consumer.commit())
 
+    def assigned(self, topic: str) -> frozenset[int]:
+        """The partitions of a topic that are this consumer's now."""
+        return self._consumer.assigned(topic)
+
     def position(self, topic: str, partition: int = 0) -> int:
         """The offset that is handed out next."""
         return self._portal.run(self._consumer.position(topic, partition))
@@ -103,9 +109,18 @@ class Consumer:
         """
         self._portal.run(self._consumer.seek(topic, offset, partition))
 
-    def close(self) -> None:
-        """Tell the host what is done, and let go of it. Closing again does nothing."""
-        self._end(None, None, None)
+    def close(self, *, wait: str | None = None, timeout_seconds: float = 30.0) -> None:
+        """Tell the host what is done, and let go of it. Closing again does nothing.
+
+        With `wait="settled"` the group is handed over: a Kafka consumer that starts then goes on
+        with the next record. NotSettled if that takes longer; it is closed all the same.
+        """
+        if self._portal.is_closed:
+            return
+        try:
+            self._portal.run(self._consumer.close(wait=wait, timeout_seconds=timeout_seconds))
+        finally:
+            self._portal.close()
 
     def __enter__(self) -> Self:
         return self

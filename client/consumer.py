@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Final, Self, Unpack
 
 from duolog.client.acks import Acks
+from duolog.client.beats import Beats
 from duolog.client.deliveries import Deliveries
 from duolog.client.host_calls import HostCalls
 from duolog.client.letters import Letters
@@ -27,6 +28,7 @@ from duolog.errors import (
     ClientClosed,
     DuologError,
     InvalidRequest,
+    PartitionRevoked,
     UnknownPartition,
 )
 
@@ -45,13 +47,17 @@ class AsyncConsumer:
     def __init__(self, topics: Topics, **options: Unpack[ConsumerWords]) -> None:
         self._options = ConsumerOptions.of(topics, options)
         self._core = Deliveries(
-            self._options.sources, self._options.start, has_group=self._options.group is not None
+            self._options.sources,
+            self._options.start,
+            has_group=self._options.group is not None,
+            joins=True,
         )
         self._host = HostCalls(self._options.connection)
         self._values = Values(self._options)
         self._letters = Letters(self._host, self._options)
         self._polls = Polls(self._core, self._host, self._options)
-        self._acks = Acks(self._core, self._host, self._options)
+        self._acks = Acks(self._core, self._host, self._options, self._polls.join_again)
+        self._beats = Beats(self._core, self._host, self._options)
         self._turn = asyncio.Lock()  # of polls
         self._times_taken = 0
         self._loop_has_one = False  # a record that a loop was left with, perhaps
@@ -127,7 +133,7 @@ class AsyncConsumer:
             return None
         self._loop_has_one = True
         if self._options.auto_ack:
-            if self._acks.is_due:
+            if self._acks.is_due or self._core.has_stale:
                 return None
             self._core.finish_in_hand()
         pieces = self._core.take(1, time.monotonic(), only_decoded=True)
@@ -155,10 +161,33 @@ class AsyncConsumer:
         if self._options.auto_ack:
             self._core.finish_in_hand()
         await self._letters.check_topic()
+        self._beats.polled()
+        beside: asyncio.Task[None] | None = None
         if self._options.auto_ack and (self._acks.is_due or not self._core.has_ready):
-            await self._acks.send()
+            if self._core.is_member_everywhere:
+                beside = asyncio.create_task(self._acks.send_beside())
+            else:
+                await self._ack_what_is_ours()
+        try:
+            return await self._taken_beside(beside, limit, until, decode=decode)
+        finally:
+            if beside is not None:  # it is over, unless something else went wrong
+                beside.cancel()
+                await asyncio.gather(beside, return_exceptions=True)
+
+    async def _taken_beside(
+        self, acking: asyncio.Task[None] | None, limit: int, until: float, *, decode: bool
+    ) -> list[Piece]:
+        """Nothing is handed out before what was done is acknowledged; it may be asked for."""
         is_first = True
         while True:
+            if acking is not None and not (is_first and self._core.is_empty):
+                await acking
+                acking = None
+            if self._core.has_stale:
+                if self._options.auto_ack:
+                    await self._ack_what_is_ours()
+                await self._polls.join_again()
             if decode:
                 await self._decode()
             pieces = self._core.take(limit, time.monotonic())
@@ -167,6 +196,10 @@ class AsyncConsumer:
                 return pieces
             await self._polls.ask(until)
             is_first = False
+
+    async def _ack_what_is_ours(self) -> None:
+        with suppress(PartitionRevoked):  # it comes again to who has it now
+            await self._acks.send()
 
     async def _decode(self) -> None:
         for batch in self._core.batches():
@@ -177,22 +210,31 @@ class AsyncConsumer:
 
     # -- what became of it
 
-    async def ack(self, *given: Given) -> None:
+    async def ack(
+        self, *given: Given, wait: str | None = None, timeout_seconds: float = 30.0
+    ) -> None:
         """These are done; without any, all that was handed out. Durable when it returns.
 
-        The group's position moves over what is done without a gap.
+        The group's position moves over what is done without a gap. With `wait="settled"`, it
+        returns when Kafka has the group at the same place; NotSettled if that takes longer.
         """
         self._check_open()
         self._check_group()
         if not given:
             self._core.finish_all()
+        revoked: list[PartitionRevoked] = []
         for one in flat(given):
-            if isinstance(one, ConsumedRecord):
-                self._core.finish_one(place_of(one), one.offset)
-            else:
-                for piece in pieces_of(one):
-                    self._core.finish(piece.place, piece.start, piece.stop)
-        await self._acks.send()
+            try:
+                if isinstance(one, ConsumedRecord):
+                    self._core.finish_one(place_of(one), one.offset)
+                else:
+                    for piece in pieces_of(one):
+                        self._core.finish(piece.place, piece.start, piece.stop)
+            except PartitionRevoked as error:
+                revoked.append(error)  # the others count all the same
+        await self._acks.settle(wait, timeout_seconds)
+        if revoked:
+            raise revoked[0]
 
     async def nack(self, record: ConsumedRecord, reason: object = None) -> None:
         """This record could not be used: it comes again after a while.
@@ -222,6 +264,15 @@ class AsyncConsumer:
 
     # -- places
 
+    def assigned(self, topic: str) -> frozenset[int]:
+        """The partitions of a topic that are this consumer's now: those that it was made for, or as
+        a member of its group was told last.
+        """
+        named = {source.partition for source in self._core.sources if source.topic == topic}
+        seats = [seat for source, seat in self._core.seats().items() if source.topic == topic]
+        told = frozenset(at for seat in seats for at in seat.assigned)
+        return told | frozenset(each for each in named if each is not None)
+
     async def position(self, topic: str, partition: int = 0) -> int:
         """The offset that is handed out next."""
         place = self._core.place_of(topic, partition)
@@ -248,13 +299,30 @@ class AsyncConsumer:
             return
         await self._polls.look(place)
         if not self._core.is_known(place):
-            raise UnknownPartition(f"Topic '{place.topic}' has no partition {place.partition}.")
+            elsewhere = ", or another member of the group has it now"
+            raise UnknownPartition(
+                f"Topic '{place.topic}' has no partition {place.partition}"
+                f"{elsewhere if self._core.is_elsewhere(place) else ''}."
+            )
 
     # -- the end
 
-    async def close(self) -> None:
-        """Tell the host what is done, and let go of it. Closing again does nothing."""
-        await self._close(None)
+    async def close(self, *, wait: str | None = None, timeout_seconds: float = 30.0) -> None:
+        """Tell the host what is done, and let go of it. Closing again does nothing.
+
+        With `wait="settled"` the group is handed over: a Kafka consumer that starts then goes on
+        with the next record. NotSettled if that takes longer; it is closed all the same.
+        """
+        if self._closed:
+            return
+        if wait is None:
+            await self._close(None)
+            return
+        try:
+            await self._polls.stop()
+            await self._acks.settle(wait, timeout_seconds)
+        finally:
+            await self._close(_ACK_SECONDS_AFTER_AN_ERROR)
 
     async def _close(self, deadline_seconds: float | None) -> None:
         if self._closed:
@@ -262,7 +330,12 @@ class AsyncConsumer:
         self._closed = True
         try:
             await self._polls.stop()
-            await self._acks.send(deadline_seconds)
+            await self._beats.stop()
+            try:
+                with suppress(PartitionRevoked):
+                    await self._acks.send(deadline_seconds)
+            finally:
+                await self._beats.leave()
         finally:
             await self._host.close()
             self._values.close()

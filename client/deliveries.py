@@ -8,6 +8,8 @@ Pure: no clock, no host; times are handed in. The rules:
 - The host is told a position only when everything before it is done.
 - While all is done and the host knows it, the host says where the group is; so what others of the
   group acknowledge, or a group that was moved, is followed. Else it is asked by offsets.
+- As a member of a group it has the partitions that the host tells. Of those that it loses nothing
+  more is handed out, and nothing of them counts as done.
 """
 
 from __future__ import annotations
@@ -16,28 +18,42 @@ import math
 import threading
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from duolog.client.again import Again
-from duolog.client.model import Ack, Page, Piece, Place, Question, Source
+from duolog.client.model import Ack, Page, Piece, Place, Question, Seat, Source
 from duolog.client.progress import Progress
-from duolog.errors import InvalidRequest, InvalidSetting, OffsetOutOfRange
+from duolog.errors import (
+    InvalidRequest,
+    InvalidSetting,
+    OffsetOutOfRange,
+    PartitionRevoked,
+)
 from duolog.log.model import position_after
 
 
 class Deliveries:
     """The state of one consumer. Safe for a thread that takes while another one asks."""
 
-    def __init__(self, sources: Iterable[Source], start: Any, *, has_group: bool) -> None:
+    def __init__(
+        self, sources: Iterable[Source], start: Any, *, has_group: bool, joins: bool = False
+    ) -> None:
+        """`joins`: as a member of the group, in topics of which no partition is named."""
         self._start = start
         self._has_group = has_group
         self._guard = threading.Lock()  # of all below
         self._turns = dict.fromkeys(sources, 0)
+        members = [each for each in self._turns if joins and has_group and each.partition is None]
+        self._seats = dict.fromkeys(members, Seat())
+        self._has_stale = False  # without the guard, for each record of a loop
+        self._revoked: set[Place] = set()
         self._names: dict[str, str] = {}
         self._progress: dict[Place, Progress] = {}
         self._ready: deque[Piece] = deque()
         self._again = Again()
         self._in_hand: list[Piece] = []
+        self._told: dict[Place, Ack] = {}  # what was acknowledged last
 
     # -- asking
 
@@ -55,9 +71,13 @@ class Deliveries:
         with self._guard:
             known = {p: each for p, each in self._progress.items() if source.holds(p)}
             start = self._start
+            seat = self._seats.get(source)
             if known:
                 offsets = {str(p.partition): each.next_offset for p, each in sorted(known.items())}
                 start = {"Offsets": offsets}
+            if seat is not None:
+                own = {p.partition: e.next_offset for p, e in known.items() if not e.is_settled}
+                return Question(source, True, start, self._turns[source], seat, own)
             as_group = self._has_group and all(each.is_settled for each in known.values())
             return Question(source, as_group, start, self._turns[source])
 
@@ -68,25 +88,98 @@ class Deliveries:
             if self._turns[source] != question.turn:
                 return False
             self._learn_name(source.topic, page.topic)
+            if page.seat is not None:
+                self._sit(source, page.seat)
             first: dict[int, int] = dict(page.next_offsets)
             for partition, batch in page.batches:
                 first[partition] = min(first[partition], batch.first_offset)
             for partition, offset in first.items():
-                place = Place(source.topic, partition)
-                progress = self._progress.get(place)
-                if progress is None:
-                    self._progress[place] = Progress(offset)
-                elif question.as_group:
-                    if progress.next_offset != offset:  # the group was moved, or others did it
-                        progress.begin(offset)
-                else:
-                    progress.skip_to(offset)
+                self._learn(question, Place(source.topic, partition), offset)
             for partition, batch in page.batches:
                 place = Place(source.topic, partition)
                 start = max(batch.first_offset, self._progress[place].next_offset)
                 if start < batch.next_offset:
                     self._ready.append(Piece(place, batch, start, batch.next_offset))
             return True
+
+    def _learn(self, question: Question, place: Place, offset: int) -> None:
+        """The host answers from here on in a partition."""
+        progress = self._progress.get(place)
+        if progress is None:
+            self._progress[place] = Progress(offset)
+        elif question.as_group and place.partition not in question.next_offsets:
+            if progress.next_offset != offset:  # the group was moved, or others did it
+                progress.begin(offset)
+        elif question.seat is None:
+            progress.skip_to(offset)
+        elif progress.next_offset != offset:  # it was not this member's all the time
+            self._drop(place)
+            progress.begin(offset)
+            self._revoked.add(place)
+
+    # -- as a member of a group
+
+    def _sit(self, source: Source, seat: Seat) -> None:
+        self._seats[source] = seat
+        self._count_stale()
+        for place in [each for each in self._progress if source.holds(each)]:
+            if place.partition not in seat.assigned:
+                self._lose(place)
+
+    def _lose(self, place: Place) -> None:
+        """It is another member's now: nothing of it is handed out or done any more."""
+        self._drop(place)
+        self._in_hand = [piece for piece in self._in_hand if piece.place != place]
+        self._progress.pop(place, None)
+        self._revoked.add(place)
+
+    def lose(self, ack: Ack) -> None:
+        """The host does not take an acknowledgement, as the partition is somebody else's."""
+        with self._guard:
+            self._lose(ack.place)
+
+    def to_ask_again(self, seat: Seat | None) -> None:
+        """The host says that a member's partitions have changed, or that it does not know it."""
+        with self._guard:
+            for source, known in self._seats.items():
+                if seat is not None and _is_same(known, seat):
+                    self._seats[source] = replace(known, is_stale=True)
+            self._count_stale()
+
+    @property
+    def has_stale(self) -> bool:
+        return self._has_stale
+
+    def _count_stale(self) -> None:
+        self._has_stale = any(
+            seat.is_stale and seat.member_id is not None for seat in self._seats.values()
+        )
+
+    def stale(self) -> list[Source]:
+        """Those that have been members, and are to ask which partitions they have now."""
+        with self._guard:
+            seats = self._seats.items()
+            return [each for each, seat in seats if seat.is_stale and seat.member_id is not None]
+
+    @property
+    def is_member_everywhere(self) -> bool:
+        """Whether each source is read as a member of the group, which tells where it goes on."""
+        with self._guard:
+            seats = [self._seats.get(source) for source in self._turns]
+            return all(
+                seat is not None and seat.member_id is not None and not seat.is_stale
+                for seat in seats
+            )
+
+    def seats(self) -> dict[Source, Seat]:
+        """The places in the group that the host knows of."""
+        with self._guard:
+            return {s: seat for s, seat in self._seats.items() if seat.member_id is not None}
+
+    def is_elsewhere(self, place: Place) -> bool:
+        """Whether a partition may be another member's."""
+        with self._guard:
+            return any(source.holds(place) for source in self._seats)
 
     def go_on_after(self, question: Question, error: OffsetOutOfRange) -> bool:
         """Pass over what retention has removed; False when that is not what the error is about."""
@@ -113,6 +206,12 @@ class Deliveries:
         """Whether anything new is left to hand out."""
         with self._guard:
             return bool(self._ready)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing at all is left to hand out, nor comes again."""
+        with self._guard:
+            return not self._ready and not self._again.places and not self._has_stale
 
     def batches(self) -> list[Any]:
         """The batches of which something will be handed out."""
@@ -209,12 +308,39 @@ class Deliveries:
             if not self._has_group:
                 return []
             told = ((place, each.to_commit) for place, each in self._progress.items())
-            return [Ack(place, position) for place, position in told if position is not None]
+            return [
+                Ack(place, position, self._seat_of(place))
+                for place, position in told
+                if position is not None
+            ]
+
+    def _seat_of(self, place: Place) -> Seat | None:
+        return next((seat for each, seat in self._seats.items() if each.holds(place)), None)
+
+    def is_committed(self, ack: Ack) -> bool:
+        """Whether the host knows as much."""
+        with self._guard:
+            progress = self._progress.get(ack.place)
+            return progress is not None and progress.committed >= ack.position
+
+    def all_acks(self) -> list[Ack]:
+        """The same, and once more what the host was told before."""
+        new = {ack.place: ack for ack in self.acks()}
+        with self._guard:
+            told = {
+                place: replace(ack, seat=self._seat_of(place))
+                for place, ack in self._told.items()
+                if place in self._progress
+            }
+            return list({**told, **new}.values())
 
     def acknowledged(self, ack: Ack, upto_offset: int) -> None:
         """The host has it, and says how far the group is."""
         with self._guard:
-            progress = self._progress[ack.place]
+            progress = self._progress.get(ack.place)
+            if progress is None:  # it has been lost since
+                return
+            self._told[ack.place] = ack
             progress.acknowledged(ack.position, position_after(upto_offset))
             self._drop(ack.place, before=progress.floor)
 
@@ -263,6 +389,12 @@ class Deliveries:
     def _check_handed_out(self, place: Place, stop: int) -> None:
         progress = self._progress.get(place)
         if progress is None or stop > progress.next_offset:
+            if place in self._revoked:
+                raise PartitionRevoked(
+                    f"Topic '{place.topic}' partition {place.partition} has become another "
+                    f"member's since offset {stop - 1} was handed out: it is not acknowledged, and "
+                    "comes again there."
+                )
             raise InvalidRequest(
                 f"Offset {stop - 1} of topic '{place.topic}' partition {place.partition} was not "
                 "handed out by this consumer, or it was before a seek. Acknowledge what it gave."
@@ -278,3 +410,8 @@ class Deliveries:
                 kept.append(piece.cut(max(piece.start, before), piece.stop))
         self._ready = kept
         self._again.drop(place, before=before)
+
+
+def _is_same(known: Seat, seat: Seat) -> bool:
+    """Whether what was said of one seat is still to be said of the other."""
+    return (known.member_id, known.generation) == (seat.member_id, seat.generation)

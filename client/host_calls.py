@@ -9,10 +9,10 @@ from typing import Any, Final
 from duolog.client.answers import Answer
 from duolog.client.asking import ARROW_TYPE, HostClient
 from duolog.client.messages import Change, Message, request, request_of_rows
-from duolog.client.model import Ack, Page, Question
+from duolog.client.model import Ack, Page, Question, Seat
 from duolog.client.options import ConnectionOptions, ConsumerOptions
 from duolog.client.pages import page_of
-from duolog.errors import HostMismatch
+from duolog.errors import HostMismatch, NotSettled
 from duolog.log.model import Placed
 
 _TOPICS: Final = "/v1/api/topics"
@@ -41,6 +41,8 @@ class HostCalls:
         }
         if question.as_group:
             asked["group_id"] = options.group
+        if question.seat is not None:
+            asked |= _as_member(question, question.seat, options.session_timeout_seconds)
         if source.partition is not None:
             asked["partition_id"] = source.partition
         answer = await self._client.ask(
@@ -52,21 +54,58 @@ class HostCalls:
         )
         return page_of(str(self._address), answer.content, options.value_format)
 
-    async def ack(self, group: str, ack: Ack, deadline_seconds: float | None = None) -> int:
-        """The offset up to which the group has acknowledged."""
-        asked = {
+    async def ack(
+        self,
+        group: str,
+        ack: Ack,
+        deadline_seconds: float | None = None,
+        settle_seconds: float | None = None,
+    ) -> int:
+        """The offset up to which the group has acknowledged.
+
+        With `settle_seconds`, waits so long for Kafka's side; NotSettled if that is not enough.
+        """
+        asked: dict[str, Any] = {
             "topic": ack.place.topic,
             "group_id": group,
             "partition_id": ack.place.partition,
             "upto_offset": ack.upto_offset,
         }
+        if settle_seconds is not None:
+            asked |= {"wait": "settled", "timeout_seconds": settle_seconds}
+        if ack.seat is not None and ack.seat.member_id is not None:
+            asked |= {"member_id": ack.seat.member_id, "generation": ack.seat.generation}
         answer = await self._client.ask(
             f"{_TOPICS}/ack",
             json.dumps(asked).encode(),
             f"acknowledge records of topic '{ack.place.topic}'",
             deadline_seconds=deadline_seconds,
+            extra_seconds=settle_seconds or 0.0,
         )
+        if settle_seconds is not None and not self._told(answer, "settled"):
+            raise NotSettled(
+                f"Group '{group}' has acknowledged up to offset {ack.upto_offset} of topic "
+                f"'{ack.place.topic}' partition {ack.place.partition}, but is not there in Kafka "
+                f"yet: {self._told(answer, 'pending')}. It is done as soon as it can be; ask "
+                "again to wait on."
+            )
         return int(self._told(answer, "acknowledged_offset"))
+
+    async def beat(self, group: str, topic: str, seat: Seat) -> None:
+        """A member is there. Raises MembershipOver when it is to ask again what it has."""
+        body = {"topic": topic, "group_id": group, "member_id": seat.member_id}
+        content = json.dumps({**body, "generation": seat.generation}).encode()
+        await self._client.ask(f"{_TOPICS}/heartbeat", content, f"keep a place in '{topic}'")
+
+    async def leave(self, group: str, topic: str, seat: Seat, deadline_seconds: float) -> None:
+        """A member goes."""
+        body = {"topic": topic, "group_id": group, "member_id": seat.member_id}
+        await self._client.ask(
+            f"{_TOPICS}/leave",
+            json.dumps(body).encode(),
+            f"leave the group in topic '{topic}'",
+            deadline_seconds=deadline_seconds,
+        )
 
     async def publish(
         self, topic: str, messages: Sequence[Message], writer: str | None, sequence: int
@@ -103,3 +142,15 @@ class HostCalls:
             raise HostMismatch(
                 f"What answers at {self._address} does not speak as a Duolog host. Check the url."
             ) from None
+
+
+def _as_member(question: Question, seat: Seat, session_timeout_seconds: float) -> dict[str, Any]:
+    asked: dict[str, Any] = {}
+    if seat.is_stale:  # it joins, and may say how long it wants to be waited for
+        asked["session_timeout_seconds"] = session_timeout_seconds
+    else:
+        asked["generation"] = seat.generation
+    if seat.member_id is not None:
+        asked["member_id"] = seat.member_id
+        asked["next_offsets"] = {str(at): offset for at, offset in question.next_offsets.items()}
+    return asked

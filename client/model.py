@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 
@@ -28,6 +28,16 @@ class Source(NamedTuple):
         return whole if self.partition is None else f"{whole} partition {self.partition}"
 
 
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A source's place in its group, as the host told it last. `is_stale`: it is to ask again."""
+
+    member_id: str | None = None
+    generation: int = 0
+    assigned: frozenset[int] = frozenset()
+    is_stale: bool = True
+
+
 class Batch(Protocol):
     """Records of one partition whose offsets follow one another."""
 
@@ -48,6 +58,8 @@ class Question:
     as_group: bool
     start: Any  # as JSON
     turn: int
+    seat: Seat | None = None  # as a member of the group: then these partitions go on elsewhere
+    next_offsets: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +69,7 @@ class Page:
     topic: str
     next_offsets: dict[int, int]
     batches: Sequence[tuple[int, Batch]]
+    seat: Seat | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +93,7 @@ class Ack:
 
     place: Place
     position: int
+    seat: Seat | None = None
 
     @property
     def upto_offset(self) -> int:

@@ -109,6 +109,19 @@ CONSUMER: Final = (
         "60",
     ),
     Option(
+        "session_timeout_seconds",
+        "a consumer that was not heard of for so long has lost its partitions to others of the "
+        "group",
+        "10",
+        ("session.timeout.ms",),
+    ),
+    Option(
+        "max_poll_seconds",
+        "so has one that was not polled for so long, as it hangs",
+        "300",
+        ("max.poll.interval.ms",),
+    ),
+    Option(
         "idle_timeout_seconds",
         "a loop ends when no record came for so long",
         "it waits for ever",
@@ -157,6 +170,8 @@ class ConsumerWords(ConnectionWords, total=False):
     dead_letter_topic: str
     retry_pause_seconds: float
     held_wait_seconds: float
+    session_timeout_seconds: float
+    max_poll_seconds: float
     idle_timeout_seconds: float
     value_format: str
     value_type: Any

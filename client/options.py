@@ -65,6 +65,8 @@ class ConsumerOptions:
     value_format: Format | None = None  # None: the topic's
     value_type: Any = None
     registry: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold passwords
+    session_timeout_seconds: float = 10.0
+    max_poll_seconds: float = 300.0
 
     @classmethod
     def of(cls, topics: Topics, given: Mapping[str, Any]) -> ConsumerOptions:
@@ -102,6 +104,8 @@ class ConsumerOptions:
             _format(read.text("value_format")),
             read.given.get("value_type"),
             registry,
+            _session(read.seconds("session_timeout_seconds", 10.0)),
+            read.seconds("max_poll_seconds", 300.0),
         )
 
 
@@ -226,6 +230,12 @@ def _connection(read: _Read) -> ConnectionOptions:
         read.seconds("answer_timeout_seconds", 30.0, above_zero=True),
         may_be_plain,
     )
+
+
+def _session(seconds: float) -> float:
+    if not 1 <= seconds <= 300:
+        raise InvalidSetting(f"Option 'session_timeout_seconds' is from 1 to 300; got {seconds:g}.")
+    return seconds
 
 
 def _start(start: Any) -> Any:

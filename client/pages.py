@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from duolog.client.model import Page, Piece
+from duolog.client.model import Page, Piece, Seat
 from duolog.client.records import ConsumedRecord, RecordTable
 from duolog.errors import HostMismatch
 from duolog.log.model import Format
@@ -93,13 +93,20 @@ def page_of(url: str, content: bytes, format_: Format | None) -> Page:
         made = [
             (int(each.column("partition_id")[0].as_py()), each) for each in batches if each.num_rows
         ]
+        seat = _seat(said) if "member_id" in said else None
         found = [(number, ArrowBatch(topic, number, format_, each)) for number, each in made]
     except (pa.ArrowException, OSError, KeyError, ValueError, AttributeError) as error:
         raise HostMismatch(
             f"What answers at {url} sends records that cannot be read ({type(error).__name__}: "
             f"{error}). Use the same Duolog on both sides, and check what lies between."
         ) from error
-    return Page(topic, next_offsets, found)
+    return Page(topic, next_offsets, found, seat)
+
+
+def _seat(said: Mapping[str, bytes]) -> Seat:
+    assigned = frozenset(map(int, json.loads(said["assigned"])))
+    generation = int(said["generation"])
+    return Seat(said["member_id"].decode(), generation, assigned, is_stale=False)
 
 
 def records_of(pieces: Sequence[Piece]) -> list[ConsumedRecord]:

@@ -12,7 +12,7 @@ from duolog.client.held import HeldWaits
 from duolog.client.host_calls import HostCalls
 from duolog.client.model import Place, Source
 from duolog.client.options import ConsumerOptions
-from duolog.errors import OffsetOutOfRange, PartitionHeld
+from duolog.errors import MembershipOver, OffsetOutOfRange, PartitionHeld
 
 LONGEST_POLL_SECONDS: Final = 30.0
 """A longer wait is several requests, so that one that nobody waits for any more soon ends."""
@@ -64,6 +64,15 @@ class Polls:
         await self.stop(place)
         await self._fetch(source, 0.0, waits=False)
 
+    async def join_again(self) -> None:
+        """Ask which partitions are ours now, where the host has said that they have changed.
+
+        Not as soon as it says so: what is in hand is to be acknowledged before.
+        """
+        for source in self._core.stale():
+            await self.stop(Place(source.topic, 0))
+            await self._fetch(source, 0.0)
+
     async def stop(self, place: Place | None = None) -> None:
         """Give up the polls for a place, or all."""
         sources = [each for each in self._under_way if place is None or each.holds(place)]
@@ -78,6 +87,9 @@ class Polls:
         while True:
             question = self._core.question(source)
             left = max(0.0, until - time.monotonic())
+            joins = question.seat is not None and question.seat.is_stale
+            if joins:  # to know at once who it is
+                left = 0.0
             try:
                 page = await self._host.consume(question, self._options, left)
             except PartitionHeld:
@@ -88,12 +100,17 @@ class Polls:
                     return
                 await asyncio.sleep(min(left, self._held.pause_seconds(random.random())))  # noqa: S311
                 continue
+            except MembershipOver:
+                self._core.to_ask_again(question.seat)
+                return
             except OffsetOutOfRange as error:
                 if not self._core.go_on_after(question, error):
                     raise
                 continue
             self._held.is_free(source)
             if self._core.accept(question, page):
+                if joins and not page.batches and time.monotonic() < until:
+                    continue
                 # A host that is being stopped, or lets nobody wait, answers early with nothing.
                 early = max(0.0, until - time.monotonic()) if not page.batches else 0.0
                 await asyncio.sleep(min(early, _PAUSE_SECONDS))

@@ -10,6 +10,8 @@ from duolog.sql.statements import Ack, Consume, Select, Statement
 
 CONSUME: Final = "/v1/api/topics/consume"
 ACK: Final = "/v1/api/topics/ack"
+HEARTBEAT: Final = "/v1/api/topics/heartbeat"
+LEAVE: Final = "/v1/api/topics/leave"
 OFFSETS: Final = "/v1/api/topics/latest-offsets"
 PUBLISH: Final = "/v1/api/topics/publish"
 SQL: Final = "/v1/api/sql"
@@ -37,6 +39,8 @@ class Need:
 _NEEDS: Final = {
     CONSUME: Need(Role.SERVICE),
     ACK: Need(Role.SERVICE),
+    HEARTBEAT: Need(Role.SERVICE),
+    LEAVE: Need(Role.SERVICE),
     OFFSETS: Need(Role.SERVICE),
     PUBLISH: Need(Role.SERVICE),
     SQL: Need(Role.SERVICE),  # for its least; each statement asks for itself
@@ -47,14 +51,14 @@ _NEEDS: Final = {
     INTERNAL: Need(None),  # its routes ask for themselves, by another secret
     OTHER: Need(Role.USER),
 }
-_CONSUMING: Final = (CONSUME, ACK, OFFSETS, SQL)
+_CONSUMING: Final = (CONSUME, ACK, HEARTBEAT, LEAVE, OFFSETS, SQL)
 
 SERVICE_CALLS: Final = frozenset(
     {
         "hello", "fetch", "wait", "parts", "max_record_bytes", "stats", "topic", "topics",
         "append", "last_epoch", "forget_writer", "publish", "publish_rows", "last_sequence",
-        "offsets", "resolve", "group_position", "group_positions", "ack", "mirror", "mirrors",
-        "mirror_producer",
+        "offsets", "resolve", "group_position", "group_positions", "group_members", "ack",
+        "settle_group", "mirror", "mirrors", "mirror_producer", "mirror_modes", "mirror_reports",
     }
 )  # fmt: skip
 """What another Duolog process may do with a log as a service: read, write, acknowledge."""
@@ -64,6 +68,7 @@ DBA_CALLS: Final = frozenset(
         "create_topic", "drop_topic", "clear_topic", "add_route", "drop_route", "set_retention",
         "set_partitions", "seek", "delete_group", "enforce_retention", "begin_mirror",
         "change_mirror", "forget_mirror", "keep_mirror_producer", "remember_kafka",
+        "set_mirror_mode", "tell_mirror", "checkpoint",
     }
 )  # fmt: skip
 """What only a dba may: define topics, move groups anywhere, remove records, mirror."""

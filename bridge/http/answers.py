@@ -16,6 +16,8 @@ from duolog.errors import (
     DuologError,
     InvalidRequest,
     InvalidSql,
+    KafkaUnreachable,
+    KafkaWorkerUnavailable,
     LogClosed,
     NotFound,
     OffsetOutOfRange,
@@ -49,6 +51,8 @@ _STATUS: tuple[tuple[type[DuologError], int], ...] = (
     (WritesRefused, 503),
     (LogClosed, 503),
     (RegistryUnreachable, 503),
+    (KafkaUnreachable, 503),
+    (KafkaWorkerUnavailable, 503),
 )
 """The first that fits; everything else is 500."""
 

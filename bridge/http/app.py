@@ -34,6 +34,9 @@ from duolog.bridge.http.models import (
     ConsumeRequest,
     ErrorAnswer,
     Health,
+    HeartbeatRequest,
+    LeaveRequest,
+    MemberAnswer,
     OffsetsAnswer,
     OffsetsRequest,
     PublishAnswer,
@@ -90,6 +93,8 @@ def host_app(host: Host, *, registry: Any, internal: APIRouter | None = None) ->
         {
             access.CONSUME: Endpoint(ConsumeRequest, consuming.consume),
             access.ACK: Endpoint(AckRequest, topics.ack),
+            access.HEARTBEAT: Endpoint(HeartbeatRequest, topics.heartbeat),
+            access.LEAVE: Endpoint(LeaveRequest, topics.leave),
             access.OFFSETS: Endpoint(OffsetsRequest, topics.latest_offsets),
             access.PUBLISH: Endpoint(PublishRequest, topics.publish),
             access.SQL: Endpoint(SqlRequest, sql.sql),
@@ -115,11 +120,29 @@ def _add_topic_routes(app: FastAPI, consuming: Consuming, topics: Topics, sql: S
             ConsumeAnswer,
             arrow,
             {
-                409: "Another consumer of the group is being answered (PartitionHeld).",
+                409: "Another consumer of the group has the partition (PartitionHeld), or the "
+                "member is to ask again which ones it has (StaleGeneration, UnknownMember).",
                 416: "The offset is not kept (OffsetOutOfRange).",
             },
         ),
-        (access.ACK, topics.ack, AckAnswer, {}, {409: "The offset was never written."}),
+        (
+            access.ACK,
+            topics.ack,
+            AckAnswer,
+            {},
+            {
+                409: "The offset was never written, or the partition is not the member's "
+                "(StaleGeneration, UnknownMember, PartitionRevoked).",
+            },
+        ),
+        (
+            access.HEARTBEAT,
+            topics.heartbeat,
+            MemberAnswer,
+            {},
+            {409: "The member is to ask again which partitions it has."},
+        ),
+        (access.LEAVE, topics.leave, MemberAnswer, {}, {}),
         (access.OFFSETS, topics.latest_offsets, OffsetsAnswer, {}, {}),
         (
             access.PUBLISH,

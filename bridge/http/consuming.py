@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic
@@ -17,14 +17,15 @@ from starlette.types import Receive
 from duolog.bridge.http.answers import JSON_TYPE
 from duolog.bridge.http.asking import shown_caller, topic_for
 from duolog.bridge.http.host import Host
-from duolog.bridge.http.looking import Found, Looks, P, Wanted
+from duolog.bridge.http.looking import Found, Looks, P, Share, Wanted
 from duolog.bridge.http.models import ConsumeRequest
 from duolog.bridge.http.sending import arrow_response, client_left, wants_arrow
 from duolog.bridge.http.shown_arrow import arrow_answer
 from duolog.bridge.http.shown_json import consume_answer
 from duolog.bridge.http.stored_pages import fetch_stored
+from duolog.bridge.members.coordinator import Call, Seat
 from duolog.bridge.metrics.names import CONSUMED, POLL_CONFLICTS, POLL_SECONDS, POLLS_WAITING
-from duolog.bridge.waiting import ALL_PARTITIONS
+from duolog.bridge.waiting import ALL_PARTITIONS, Waiter, in_kafka
 from duolog.errors import PartitionHeld
 from duolog.log import EmbeddedLog
 from duolog.log.model import Topic, TopicPartition
@@ -67,32 +68,64 @@ class Consuming:
             ask.limit,
             ask.max_bytes,
             next(self._turns),
+            {int(each): offset for each, offset in (ask.next_offsets or {}).items()},
         )
         as_arrow = wants_arrow(request)
-        view = _view(host.log, wanted, as_arrow=as_arrow)
         seconds = host.topic_rules.wait_seconds(ask.timeout_seconds)
         try:
-            with self._place(topic, wanted, shown_caller(request)):
-                found, body = await self._poll(wanted, view, seconds, request.receive)
+            with self._seated(topic, wanted, ask, shown_caller(request)) as seat:
+                unsettled = await self._before(topic, wanted, seat)
+                view = _view(host.log, wanted, unsettled, as_arrow=as_arrow)
+                found, body = await self._poll(wanted, view, seconds, request.receive, seat)
         except PartitionHeld:
             host.tally.add(POLL_CONFLICTS)
             raise
+        if wanted.group is not None:
+            host.groups.after_poll(wanted.group, topic, wanted.partition)
         if found.pages:
             host.tally.add(CONSUMED, topic.name, by=sum(page.count for page in found.pages))
         if as_arrow:
             return arrow_response(*body)
         return Response(body, media_type=JSON_TYPE)
 
-    def _place(self, topic: Topic, wanted: Wanted, holder: str) -> AbstractContextManager[None]:
-        if wanted.group is None:
-            return nullcontext()
-        partitions = range(topic.partitions)
+    async def _before(self, topic: Topic, wanted: Wanted, seat: Seat | None) -> str | None:
+        """Kafka is asked where the group is; a member was told so when it got its partitions."""
+        if wanted.group is None or (seat is not None and not seat.is_provisional):
+            return None
+        return await self._host.groups.before_poll(wanted.group, topic, wanted.partition)
+
+    @contextmanager
+    def _seated(
+        self, topic: Topic, wanted: Wanted, ask: ConsumeRequest, holder: str
+    ) -> Iterator[Seat | None]:
+        """Who reads for a group: a member, or whoever names a partition that no member has."""
+        group, places, members = wanted.group, self._host.places, self._host.members
+        if group is None:
+            yield None
+            return
         if wanted.partition is not None:
-            partitions = range(wanted.partition, wanted.partition + 1)
-        return self._host.places.hold(wanted.group, topic, partitions, holder)
+            named = range(wanted.partition, wanted.partition + 1)
+            members.check_free(group, topic, named)
+            with places.hold(group, topic, named, holder):
+                yield None
+            return
+        call = Call(holder, ask.member_id, ask.generation, ask.session_timeout_seconds)
+        with members.seat(group, topic, call) as seat:
+            assigned = sorted(seat.place().assigned)
+            if not seat.is_provisional:
+                places.check_free(group, topic, assigned)
+                yield seat
+                return
+            with places.hold(group, topic, assigned, holder):
+                yield seat
 
     async def _poll(
-        self, wanted: Wanted, view: _View[Any], seconds: float, receive: Receive
+        self,
+        wanted: Wanted,
+        view: _View[Any],
+        seconds: float,
+        receive: Receive,
+        seat: Seat | None,
     ) -> tuple[Found[Any], Any]:
         host, loop = self._host, asyncio.get_running_loop()
         began = loop.time()
@@ -100,13 +133,17 @@ class Consuming:
             wanted.topic_id, ALL_PARTITIONS if wanted.partition is None else wanted.partition
         )
         gone: asyncio.Task[None] | None = None
-        with host.room.waiter((place,)) as waiter:
+        places = (place,) if seat is None else (place, in_kafka(wanted.topic_id))
+        with host.room.waiter(places) as waiter, _woken(seat, waiter):
             try:
                 while True:
                     waiter.look_again()
+                    share = None if seat is None else self._share(seat, view)
                     seen = view.glance()
                     if seen is None:
                         seen = await host.readers.run(view.look)
+                    if seat is not None and share is not None and not seat.is_still(share.place):
+                        continue
                     found, body = seen
                     left = began + seconds - loop.time()
                     ended = _ended(found, left, gone, is_stopping=host.room.is_stopping)
@@ -126,11 +163,35 @@ class Consuming:
                     with suppress(asyncio.CancelledError):
                         await gone
 
+    def _share(self, seat: Seat, view: _View[Any]) -> Share:
+        """What a member may read now."""
+        gathering = seat.gathering
+        gathering.grow(self._host.log.topic(gathering.topic.id))
+        share = Share(seat.place(), gathering.upto())
+        view.looks.share = share
+        if not seat.is_provisional:  # those who carry no id begin anew with each call
+            view.looks.begun = gathering.begun
+        return share
 
-def _view(log: EmbeddedLog, wanted: Wanted, *, as_arrow: bool) -> _View[Any]:
+
+@contextmanager
+def _woken(seat: Seat | None, waiter: Waiter) -> Iterator[None]:
+    """Also when something changes for the member."""
+    if seat is None:
+        yield
+        return
+    end = seat.gathering.wait(seat.member_id, waiter)
+    try:
+        yield
+    finally:
+        end()
+
+
+def _view(log: EmbeddedLog, wanted: Wanted, unsettled: str | None, *, as_arrow: bool) -> _View[Any]:
     if as_arrow:
-        return _View(Looks(log, wanted, partial(fetch_stored, log)), arrow_answer)
-    return _View(Looks(log, wanted, log.fetch), consume_answer)
+        looks = Looks(log, wanted, partial(fetch_stored, log))
+        return _View(looks, partial(arrow_answer, unsettled=unsettled))
+    return _View(Looks(log, wanted, log.fetch), partial(consume_answer, unsettled=unsettled))
 
 
 def _ended(

@@ -5,19 +5,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
+from duolog.bridge.groups import HostGroups
 from duolog.bridge.http.doorkeeper import Doorkeeper
 from duolog.bridge.http.landing import Landing
 from duolog.bridge.http.places import Places
 from duolog.bridge.http.rules import BodyLimits, TopicRules
 from duolog.bridge.http.workers import READ_THREADS, WRITE_THREADS, Workers
 from duolog.bridge.journal import Journal
+from duolog.bridge.members.attendance import HostAttendance
+from duolog.bridge.members.coordinator import Coordinator
+from duolog.bridge.members.gathering import Gathering, Seats
+from duolog.bridge.members.kafka_seats import KafkaSeating
+from duolog.bridge.members.model import Rules as MemberRules
+from duolog.bridge.metrics.names import REBALANCE_SECONDS
 from duolog.bridge.metrics.tally import Tally
+from duolog.bridge.serve.asking import Asking
 from duolog.bridge.sql.rules import SqlRules
-from duolog.bridge.waiting import WaitingRoom
+from duolog.bridge.waiting import WaitingRoom, in_kafka
 from duolog.clock import Clock
-from duolog.log import EmbeddedLog
+from duolog.log import EmbeddedLog, LogAccess
 
 
 @dataclass(slots=True)
@@ -34,17 +42,36 @@ class Host:
     known_as: str | None = None  # its name for others, when that is not one of this machine
     sql_rules: SqlRules = field(default_factory=SqlRules)
     workers_shown: Callable[[], Mapping[str, Any]] = dict  # its worker processes, by name
+    kafka_worker: Asking | None = None  # where the log is mirrored
     places: Places = field(default_factory=Places)
+    member_rules: MemberRules = field(default_factory=MemberRules)
+    members: Coordinator = field(init=False)
     readers: Workers = field(init=False)
     writers: Workers = field(init=False)
     watchers: Workers = field(init=False)  # health and metrics: never behind others in a queue
     landing: Landing = field(init=False)  # of what is written without a thread
     room: WaitingRoom = field(init=False)
+    groups: HostGroups = field(init=False)
     is_open: bool = False
+    _seating: KafkaSeating | None = None
     _loop: asyncio.AbstractEventLoop = field(init=False)
 
     def __post_init__(self) -> None:
         self.room = WaitingRoom(self.log)
+        self.groups = HostGroups(self.log, self.tally, self.journal, lambda: self.kafka_worker)
+        self.members = Coordinator(
+            self.clock,
+            self.log.log_id[:8],
+            self.member_rules,
+            self._seats_in_kafka,
+            lambda seconds: self.tally.note(REBALANCE_SECONDS, seconds=seconds),
+        )
+        attendance = HostAttendance(self.log, self.members, lambda: self.kafka_worker)
+        self.log.attend(attendance)
+        self.tally.ask(attendance.samples)
+
+    def _seats_in_kafka(self, gathering: Gathering) -> Seats | None:
+        return None if self._seating is None else self._seating.find(gathering)
 
     def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -52,6 +79,14 @@ class Host:
         self.writers = Workers("write", WRITE_THREADS)
         self.watchers = Workers("watch", 1)
         self.landing = Landing()
+        self.members.open()
+        if self.kafka_worker is not None:
+            self._seating = KafkaSeating(
+                self.kafka_worker,
+                cast("LogAccess", self.log),
+                self.members.changed,
+                lambda topic_id: self.room.wake(in_kafka(topic_id)),
+            )
         self.is_open = True
 
     def stop_waiting(self) -> None:
@@ -62,6 +97,9 @@ class Host:
     def close(self) -> None:
         """Finish what is under way."""
         self.is_open = False
+        if self._seating is not None:
+            self._seating.close()
+        self.members.close()
         self.room.close()
         for workers in (self.readers, self.writers, self.watchers):
             workers.close()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Protocol, TypeVar
 
 from duolog.bridge.http.shares import shares
 from duolog.bridge.http.starts import Begin, start_in
+from duolog.bridge.members.coordinator import Place
 from duolog.errors import OffsetOutOfRange
 from duolog.log.access import LogAccess
 from duolog.log.catalogue import partition_of
-from duolog.log.model import AtTimestamp, Earliest, PartitionOffsets, Topic
+from duolog.log.model import AtOffset, AtTimestamp, Earliest, PartitionOffsets, Topic
 
 _FEW_PARTITIONS: Final = 64  # so many can be glanced at while others wait
 
@@ -59,6 +60,21 @@ class Wanted:
     limit: int
     max_bytes: int
     turn: int = 0  # which partition comes first
+    next_offsets: Mapping[int, int] = field(default_factory=dict)  # where a member goes on
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a member of a group may read: its partitions, and of them what is in Kafka."""
+
+    place: Place
+    upto: Mapping[int, int] | None = None  # None: all; what is not named, nothing
+
+    def bounded(self, head: PartitionOffsets) -> PartitionOffsets:
+        if self.upto is None:
+            return head
+        upto = max(head.start, self.upto.get(head.partition, 0))
+        return replace(head, next_offset=min(head.next_offset, upto))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +85,20 @@ class Found(Generic[P]):
     pages: tuple[P, ...]
     next_offsets: Mapping[int, int]
     has_more: bool
+    place: Place | None = None  # of whoever asks as a member
 
 
 @dataclass(slots=True)
 class Looks(Generic[P]):
     """The looks of one poll. Where it begins is settled by the first one: later, the latest
-    offset would be another.
+    offset would be another. A member looks at its `share`, which may change in between.
     """
 
     log: LogAccess
     wanted: Wanted
     fetch: Fetch[P]
-    _begun: dict[int, int] = field(default_factory=dict)
+    share: Share | None = None
+    begun: dict[int, int] = field(default_factory=dict)
     _has_looked: bool = False
 
     def look(self) -> Found[P]:
@@ -104,7 +122,11 @@ class Looks(Generic[P]):
             return None
         if any(head.next_offset > positions[head.partition] for head in heads):
             return None
-        return Found(topic, (), positions, False)
+        return Found(topic, (), positions, False, self._place)
+
+    @property
+    def _place(self) -> Place | None:
+        return None if self.share is None else self.share.place
 
     def _stand(self) -> tuple[Topic, tuple[PartitionOffsets, ...], dict[int, int]]:
         """The topic, how far its partitions reach, and where the consumer is in them."""
@@ -113,6 +135,9 @@ class Looks(Generic[P]):
         heads = self.log.offsets(topic.id)
         if wanted.partition is not None:
             heads = (heads[partition_of(topic, wanted.partition).partition],)
+        if self.share is not None:
+            mine = self.share.place.assigned
+            heads = tuple(self.share.bounded(head) for head in heads if head.partition in mine)
         positions = {head.partition: self._position(topic, head, len(heads) == 1) for head in heads}
         self._has_looked = True
         return topic, heads, positions
@@ -140,23 +165,31 @@ class Looks(Generic[P]):
             if bytes_left <= 0:
                 break
         has_more = any(head.next_offset > positions[head.partition] for head in heads)
-        return Found(topic, tuple(pages), positions, has_more)
+        return Found(topic, tuple(pages), positions, has_more, self._place)
 
     def _position(self, topic: Topic, head: PartitionOffsets, is_only: bool) -> int:
         """Where the group is, never before what is kept; or where it is to begin."""
-        group = self.wanted.group
+        share, group = self.share, self.wanted.group
+        own = None if share is None else self.wanted.next_offsets.get(head.partition)
+        if own is not None and own > head.next_offset:
+            self.log.resolve(topic.id, head.partition, AtOffset(own))  # refuses it
+        if share is not None and own is not None and head.partition in share.place.kept:
+            return max(own, head.start)
         if group is not None:
             stored = self.log.group_position(group, topic.id, head.partition)
-            if stored is not None:
-                return min(max(stored.position, head.start), head.next_offset)
-        if head.partition not in self._begun:
+            position = -1 if stored is None else stored.position
+            if share is not None and own is not None and head.partition in share.place.resumed:
+                position = max(position, own)
+            if position >= 0:
+                return min(max(position, head.start), head.next_offset)
+        if head.partition not in self.begun:
             start = start_in(self.wanted.begin, topic, head.partition, is_only=is_only)
-            if self._has_looked:  # the topic got it meanwhile, so all in it is new
+            if self._has_looked and share is None:  # the topic got it meanwhile: all is new
                 start = Earliest()
-            self._begun[head.partition] = self.log.resolve(topic.id, head.partition, start)
-        return self._begun[head.partition]
+            self.begun[head.partition] = self.log.resolve(topic.id, head.partition, start)
+        return max(self.begun[head.partition], head.start)
 
 
 def _turned(heads: tuple[PartitionOffsets, ...], turn: int) -> tuple[PartitionOffsets, ...]:
-    first = turn % len(heads)
+    first = turn % max(1, len(heads))
     return heads[first:] + heads[:first]

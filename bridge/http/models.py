@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -26,6 +26,8 @@ _LAST: Final = 2**63 - 1
 Offset = Annotated[int, Field(ge=0, le=_LAST)]
 Partition = Annotated[int, Field(ge=0, le=65_535)]
 Name = Annotated[str, Field(min_length=1, max_length=255)]
+Member = Annotated[str, Field(min_length=1, max_length=64, pattern="^[A-Za-z0-9_-]+$")]
+PartitionName = Annotated[str, Field(pattern="^(0|[1-9][0-9]{0,4})$")]
 Reference = Annotated[
     Name | Annotated[int, Field(ge=0, le=2**32 - 1)],
     Field(description="A topic's name, alias or id."),
@@ -87,6 +89,36 @@ class ConsumeRequest(OfTopic):
         allow_inf_nan=False,
         description="How long to wait when there is nothing; more than the cap is the cap.",
     )
+    member_id: Member | None = Field(
+        None,
+        description="Of a member of the group, as an answer gave it. Without generation: join "
+        "again, and be told which partitions it has.",
+    )
+    generation: Offset | None = Field(None, description="As an answer gave it, with member_id.")
+    session_timeout_seconds: float | None = Field(
+        None,
+        ge=1,
+        le=300,
+        allow_inf_nan=False,
+        description="Join the group as a member that is gone when it is not heard of for so long; "
+        "10 when only member_id is given.",
+    )
+    next_offsets: Annotated[dict[PartitionName, Offset], Field(max_length=65_536)] | None = Field(
+        None,
+        description="Of a member: where it goes on in partitions that it has had since it was "
+        "told, instead of where the group is.",
+    )
+
+    @model_validator(mode="after")
+    def _is_no_half_member(self) -> Self:
+        joins = self.member_id is not None or self.session_timeout_seconds is not None
+        if joins and (self.group_id is None or self.partition_id is not None):
+            raise ValueError("a member names its group and no partition: it is told which it has")
+        if self.generation is not None and self.member_id is None:
+            raise ValueError("generation belongs to member_id")
+        if self.next_offsets is not None and self.member_id is None:
+            raise ValueError("next_offsets belongs to member_id")
+        return self
 
 
 class Header(Answer):
@@ -125,6 +157,14 @@ class ConsumeAnswer(Answer):
         description="Where each partition goes on; may be given as start."
     )
     has_more: bool
+    unsettled: str | None = Field(
+        None, description="Why the group may be elsewhere in Kafka, if that did not say in time."
+    )
+    member_id: str | None = Field(
+        None, description="Of a group that is read without partition_id: for the next calls."
+    )
+    generation: int | None = Field(None, description="With member_id, for the next calls.")
+    assigned: list[int] | None = Field(None, description="The partitions that are the member's.")
 
 
 class AckRequest(OfTopic):
@@ -135,11 +175,52 @@ class AckRequest(OfTopic):
     partition_id: Partition | None = Field(
         None, description="Needed when the topic has more than one."
     )
+    wait: Literal["settled"] | None = Field(
+        None, description="settled: answer when Kafka is at the same place, or the time is up."
+    )
+    timeout_seconds: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="How long to wait; with wait."
+    )
+    member_id: Member | None = Field(None, description="Of a member, with generation.")
+    generation: Offset | None = Field(None, description="As the last answer gave it.")
+
+    @model_validator(mode="after")
+    def _waits_for_something(self) -> Self:
+        if self.timeout_seconds is not None and self.wait is None:
+            raise ValueError("timeout_seconds belongs to wait")
+        return self
+
+    @model_validator(mode="after")
+    def _is_no_half_member(self) -> Self:
+        if (self.member_id is None) != (self.generation is None):
+            raise ValueError("member_id and generation belong together")
+        return self
+
+
+class HeartbeatRequest(OfTopic):
+    """A member is there, although it has not asked for records for a while."""
+
+    group_id: Name
+    member_id: Member
+    generation: Offset
+
+
+class LeaveRequest(OfTopic):
+    """A member goes: others get its partitions at once."""
+
+    group_id: Name
+    member_id: Member
+
+
+class MemberAnswer(Answer):
+    success: bool
 
 
 class AckAnswer(Answer):
     success: bool
     acknowledged_offset: int = Field(description="May be later than asked: it never goes back.")
+    settled: bool | None = Field(None, description="With wait: both sides are at one place.")
+    pending: str | None = Field(None, description="What is missing to that; null for nothing.")
 
 
 class OffsetsRequest(OfTopic):

@@ -23,20 +23,25 @@ class Places:
     ) -> Iterator[None]:
         """Hold these partitions, all or none, for as long as the poll is being answered."""
         places = tuple((group, topic.id, partition) for partition in partitions)
-        for place in places:
-            if place in self._held:
-                raise PartitionHeld(
-                    f"A consumer of group '{group}' is being answered from topic '{topic.name}' "
-                    f"partition {place[2]} now: {self._held[place]}. Poll again when it is "
-                    "through, or take another partition or group.",
-                    holder=self._held[place],
-                )
+        self.check_free(group, topic, (place[2] for place in places))
         self._held.update(dict.fromkeys(places, holder))
         try:
             yield
         finally:
             for place in places:
                 del self._held[place]
+
+    def check_free(self, group: str, topic: Topic, partitions: Iterable[int]) -> None:
+        """Raises PartitionHeld where one of these partitions is held."""
+        for partition in partitions:
+            holder = self._held.get((group, topic.id, partition))
+            if holder is not None:
+                raise PartitionHeld(
+                    f"A consumer of group '{group}' is being answered from topic '{topic.name}' "
+                    f"partition {partition} now: {holder}. Poll again when it is through, or take "
+                    "another partition or group.",
+                    holder=holder,
+                )
 
     def __len__(self) -> int:
         return len(self._held)

@@ -1,7 +1,8 @@
 """Records as an Arrow stream: the log's own columns, with a few words in place of its numbers.
 
 What holds for the whole answer is in the schema's metadata: topic, key_format, value_format,
-next_offsets, has_more. Whole batches go out as they are stored.
+next_offsets, has_more, and for a member member_id, generation, assigned. Whole batches go out as
+they are stored.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from duolog.bridge.http.arrow_messages import Splice
 from duolog.bridge.http.looking import Found
+from duolog.bridge.http.shown_json import member_fields
 from duolog.bridge.http.stored_pages import StoredBatch, StoredPage
 from duolog.log.batch import RECORD_SCHEMA
 from duolog.log.fetched import Fetched, FetchedBatch
@@ -41,7 +43,9 @@ _STORED_AS: Final = {"payload": "value", "source_table": "table", "payload_mode"
 _END: Final = b"\xff\xff\xff\xff\0\0\0\0"
 
 
-def arrow_answer(found: Found[StoredPage] | Found[Fetched]) -> list[Any]:
+def arrow_answer(
+    found: Found[StoredPage] | Found[Fetched], unsettled: str | None = None
+) -> list[Any]:
     """The whole stream, as buffers that follow one another."""
     schema = SCHEMA.with_metadata(
         {
@@ -52,6 +56,11 @@ def arrow_answer(found: Found[StoredPage] | Found[Fetched]) -> list[Any]:
                 {str(each): at for each, at in sorted(found.next_offsets.items())}
             ),
             "has_more": json.dumps(found.has_more),
+            **({} if unsettled is None else {"unsettled": unsettled}),
+            **{
+                name: said if isinstance(said, str) else json.dumps(said)
+                for name, said in member_fields(found.place).items()
+            },
         }
     )
     pieces = [schema.serialize(), *_dictionaries()]

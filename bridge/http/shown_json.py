@@ -12,6 +12,7 @@ from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
 from duolog.bridge.http.looking import Found
+from duolog.bridge.members.coordinator import Place
 from duolog.log.fetched import Fetched
 from duolog.log.model import Op, PayloadMode
 
@@ -19,8 +20,8 @@ _OPS = [json.dumps(op.word) for op in Op]
 _PAYLOADS = [json.dumps(payload.word) for payload in PayloadMode]
 
 
-def consume_answer(found: Found[Fetched]) -> bytes:
-    """The whole answer."""
+def consume_answer(found: Found[Fetched], unsettled: str | None = None) -> bytes:
+    """The whole answer. `unsettled`: why the group may be elsewhere in Kafka."""
     messages = ",".join(message for page in found.pages for message in _messages(page))
     single = next_offset(found)
     rest = json.dumps(
@@ -28,10 +29,23 @@ def consume_answer(found: Found[Fetched]) -> bytes:
             "next_offset": single,
             "next_offsets": {str(each): at for each, at in sorted(found.next_offsets.items())},
             "has_more": found.has_more,
+            **({} if unsettled is None else {"unsettled": unsettled}),
+            **member_fields(found.place),
         },
         separators=(",", ":"),
     )
     return f'{{"messages":[{messages}],{rest[1:]}'.encode()
+
+
+def member_fields(place: Place | None) -> dict[str, Any]:
+    """What a member is told with each answer."""
+    if place is None:
+        return {}
+    return {
+        "member_id": place.member_id,
+        "generation": place.generation,
+        "assigned": sorted(place.assigned),
+    }
 
 
 def next_offset(found: Found[Fetched]) -> int | None:

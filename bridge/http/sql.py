@@ -33,7 +33,7 @@ from duolog.errors import AnswerTooLarge, DuologError, ForbiddenTopic, InvalidRe
 from duolog.log.access import LogAccess
 from duolog.log.model import Format, Topic, TopicPartition
 from duolog.sql.grammar import parse
-from duolog.sql.statements import Consume, Select, Statement
+from duolog.sql.statements import Ack, Consume, Select, Statement
 
 if TYPE_CHECKING:
     from duolog.avro.reading import ValueReader
@@ -62,7 +62,7 @@ class Sql:
             raise InvalidRequest(f"A request may have {MOST_STATEMENTS} statements. Send several.")
         if is_arrow and len(statements) > 1:
             raise InvalidRequest("An Arrow stream holds one answer: send one statement.")
-        asked = _Asked(request, ask.sql, UsedLog(self._host.log, caller_of(request)), is_arrow)
+        asked = _Asked(request, ask.sql, self._log_for(request), is_arrow)
         checked, done = 0, list[bytes]()
         try:
             for statement in statements:
@@ -80,6 +80,9 @@ class Sql:
             return arrow_response(done[0])
         body = done[0] if len(done) == 1 else b'{"results":[%b]}' % b",".join(done)
         return Response(body, media_type=JSON_TYPE)
+
+    def _log_for(self, request: Request) -> UsedLog:
+        return UsedLog(self._host.log, caller_of(request), self._host.groups)
 
     def _check(self, asked: _Asked, statement: Statement) -> None:
         """Nothing is done before all statements are allowed."""
@@ -106,6 +109,8 @@ class Sql:
                 return await self._select(asked, statement, sent_bytes)
             case Consume():
                 return await self._consume(asked, statement)
+            case Ack(settled=True):  # it may wait for long
+                return (await asyncio.to_thread(self._done, asked, statement))[0]
         return await self._host.writers.run(lambda: self._done(asked, statement)[0])
 
     def _done(
@@ -121,10 +126,15 @@ class Sql:
 
     async def _consume(self, asked: _Asked, statement: Consume) -> bytes:
         topic = asked.log.topic(statement.topic)
+        groups, group, partition = self._host.groups, statement.group, statement.partition
         with self._place(asked, topic, statement):
+            if group is not None:
+                await groups.before_poll(group, topic, partition)
             answer, rows = await self._host.readers.run(
                 lambda: self._done(asked, statement, self._reader_for(topic))
             )
+        if group is not None:
+            groups.after_poll(group, topic, partition)
         if rows:
             self._host.tally.add(CONSUMED, topic.name, by=rows)
         return answer
@@ -138,6 +148,7 @@ class Sql:
         if statement.partition is not None:
             partitions = range(statement.partition, statement.partition + 1)
         holder = shown_caller(asked.request)
+        self._host.members.check_free(statement.group, topic, partitions)
         return self._host.places.hold(statement.group, topic, partitions, holder)
 
     async def _select(self, asked: _Asked, statement: Select, sent_bytes: int) -> bytes:

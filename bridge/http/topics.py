@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from duolog.bridge.groups import LONGEST_WAIT_SECONDS
 from duolog.bridge.http.answers import json_response
 from duolog.bridge.http.asking import check_table, topic_for
 from duolog.bridge.http.host import Host
 from duolog.bridge.http.messages import op_of, record_of
-from duolog.bridge.http.models import AckRequest, OffsetsRequest, PublishRequest
-from duolog.log.model import Placed
+from duolog.bridge.http.models import (
+    AckRequest,
+    HeartbeatRequest,
+    LeaveRequest,
+    OffsetsRequest,
+    PublishRequest,
+)
+from duolog.log.model import GroupPosition, Placed
 
 _MOST_ON_THE_LOOP: Final = 200  # messages; more hold up the others longer than a thread would
 
@@ -74,10 +81,42 @@ class Topics:
         """Everything up to and including an offset is done."""
         log = self._host.log
         topic = topic_for(self._host, request, ask.reference)
-        position = await self._host.writers.run(
-            lambda: log.ack(ask.group_id, topic.id, ask.upto_offset, ask.partition_id)
+
+        def store() -> GroupPosition:
+            return log.ack(ask.group_id, topic.id, ask.upto_offset, ask.partition_id)
+
+        partition = ask.partition_id
+        if partition is None and topic.partitions == 1:
+            partition = 0
+        if ask.member_id is None or ask.generation is None or partition is None:
+            position = await self._host.writers.run(store)
+        else:
+            async with self._host.members.acking(
+                ask.group_id, topic, ask.member_id, ask.generation, partition
+            ) as gathering:
+                await gathering.tell_kafka(ask.member_id, partition, ask.upto_offset)
+                position = await self._host.writers.run(store)
+        answer: dict[str, Any] = {"success": True, "acknowledged_offset": position.upto_offset}
+        if ask.wait is None:
+            return json_response(answer)
+        seconds = min(
+            self._host.topic_rules.wait_seconds(ask.timeout_seconds), LONGEST_WAIT_SECONDS
         )
-        return json_response({"success": True, "acknowledged_offset": position.upto_offset})
+        settled = await self._host.groups.settled(ask.group_id, topic, position.partition, seconds)
+        said = {"settled": settled.is_settled, "pending": settled.pending or None}
+        return json_response({**answer, **said})
+
+    async def heartbeat(self, request: Request, ask: HeartbeatRequest) -> Response:
+        """A member is there."""
+        topic = topic_for(self._host, request, ask.reference)
+        self._host.members.beat(ask.group_id, topic, ask.member_id, ask.generation)
+        return json_response({"success": True})
+
+    async def leave(self, request: Request, ask: LeaveRequest) -> Response:
+        """A member goes. False: it had gone already."""
+        topic = topic_for(self._host, request, ask.reference)
+        found = self._host.members.leave(ask.group_id, topic, ask.member_id)
+        return json_response({"success": found})
 
     async def latest_offsets(self, request: Request, ask: OffsetsRequest) -> Response:
         """How far each partition reaches."""

@@ -15,16 +15,21 @@ from duolog.reach.rows import rows_from_bytes
 from duolog.reach.wire import from_wire, to_wire
 
 if TYPE_CHECKING:
+    from duolog.bridge.groups import HostGroups
     from duolog.log.embedded import EmbeddedLog
 
 _MAX_FETCH_BYTES: Final = 64 << 20  # at once; who wants more reads on
+_ON_BOTH_SIDES: Final = (calls.SEEK, calls.SETTLE_GROUP, calls.DELETE_GROUP)
 
 
 class Dispatch:
     """Does with a log what the table of calls allows, and nothing else."""
 
-    def __init__(self, log: EmbeddedLog, uploads: StagedUploads) -> None:
+    def __init__(
+        self, log: EmbeddedLog, uploads: StagedUploads, groups: HostGroups | None = None
+    ) -> None:
         self._log = log
+        self._groups = groups or log
         self._uploads = uploads
 
     def run(self, call: Call[Any], sent: Mapping[str, Any]) -> Any:
@@ -42,7 +47,7 @@ class Dispatch:
             arguments["parts"] = self._parts(arguments)
         if call is calls.PUBLISH_ROWS:
             arguments["rows"] = rows_from_bytes(arguments["table"], arguments["rows"])
-        member = getattr(self._log, call.name)
+        member = getattr(self._groups if call in _ON_BOTH_SIDES else self._log, call.name)
         return to_wire(member(**arguments) if callable(member) else member)
 
     def _parts(self, arguments: Mapping[str, Any]) -> list[Any]:

@@ -34,11 +34,12 @@ from duolog.bridge.internal.wait import wait_for_append
 from duolog.bridge.waiting import WaitingRoom
 from duolog.errors import DuologError, HostFailed, HostRefused, InvalidRequest
 from duolog.log.owner import host_hint
-from duolog.reach.calls import CALLS
+from duolog.reach.calls import CALLS, SETTLE_GROUP
 from duolog.reach.failures import failure_of
 from duolog.reach.protocol import PREFIX, VERSION, proof_of
 
 if TYPE_CHECKING:
+    from duolog.bridge.groups import HostGroups
     from duolog.log.embedded import EmbeddedLog
 
 T = TypeVar("T")
@@ -49,6 +50,7 @@ MAX_BODIES_BYTES: Final = 512 << 20
 MAX_PART_BYTES: Final = 4 << 30
 _THREADS: Final = 16
 _LONG_THREADS: Final = 8  # appends and the like: apart, so that they never keep reads waiting
+_WAITING_THREADS: Final = 16  # those who wait for Kafka keep nobody else waiting
 _LONGEST_WAIT_SECONDS: Final = 60.0
 _BEAT_SECONDS: Final = 1.0
 
@@ -61,12 +63,13 @@ def internal_router(
     secret: str | None = None,
     admits: Callable[[str, str], bool] | None = None,
     room: WaitingRoom | None = None,
+    groups: HostGroups | None = None,
     max_body_bytes: int = MAX_BODY_BYTES,
     max_bodies_bytes: int = MAX_BODIES_BYTES,
     max_part_bytes: int = MAX_PART_BYTES,
 ) -> APIRouter:
     """`secret` is that of the log's folder; who brings it may do everything. In `room` waits who
-    asks for what is not there yet.
+    asks for what is not there yet; `groups` moves groups on both sides.
 
     `admits` judges all other bearer tokens ("": none) for a call: one of `reach.calls.CALLS`, or
     hello, fetch, wait, parts.
@@ -78,7 +81,7 @@ def internal_router(
         BodyRoom(max_body_bytes, max_bodies_bytes),
     )
     routes.uploads = StagedUploads(log, routes.in_thread, max_part_bytes)
-    routes.dispatch = Dispatch(log, routes.uploads)
+    routes.dispatch = Dispatch(log, routes.uploads, groups)
     router = APIRouter()
     for path, method, handler in routes.table():
         router.add_route(
@@ -100,6 +103,7 @@ class _Routes:
         self._bodies = bodies
         self._limit = CapacityLimiter(_THREADS)
         self._long_limit = CapacityLimiter(_LONG_THREADS)
+        self._waiting_limit = CapacityLimiter(_WAITING_THREADS)
         self._under_way: set[asyncio.Task[Any]] = set()
 
     def table(self) -> tuple[tuple[str, str, Handler], ...]:
@@ -160,8 +164,9 @@ class _Routes:
             work = partial(self.dispatch.run, call, await json_body(request))
             if not call.is_long:
                 return json_answer({"result": await self.in_thread(work)})
+            limit = self._waiting_limit if call is SETTLE_GROUP else self._long_limit
             task: asyncio.Task[Any] = asyncio.ensure_future(
-                anyio.to_thread.run_sync(work, limiter=self._long_limit)
+                anyio.to_thread.run_sync(work, limiter=limit)
             )
             self._under_way.add(task)  # a task that nobody holds may be collected
             task.add_done_callback(self._under_way.discard)

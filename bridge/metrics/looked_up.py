@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from duolog.bridge.kafka.positions.offset_map import OffsetMap
 from duolog.bridge.metrics import names
 from duolog.bridge.metrics.names import Metric
 from duolog.bridge.metrics.tally import Sample
 from duolog.errors import NotFound, OffsetOutOfRange
 from duolog.log.model import Side
+from duolog.log.offset_map import OffsetMap
 
 if TYPE_CHECKING:
     from duolog.clock import Clock

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from duolog.clock import Clock
 
 MIRROR_WORKER: Final = "kafka"
-PHASES: Final = ("mirroring", "recovering", "halted")
+PHASES: Final = ("mirroring", "recovering", "halted", "paused")
 SILENT_AFTER_SECONDS: Final = 15.0  # it says something every five
 
 Status = Mapping[str, Any]
@@ -72,7 +72,7 @@ def _stands_since(before: MirrorState, run: int, status: Status, now: float) -> 
     """Since when it has not got on, over the ends of workers; None while it does."""
     if status.get("state") != "mirroring":  # it cannot reach Kafka, or it ends
         return before.heard_at if before.stands_since is None else before.stands_since
-    if not _number(status.get("behind")):
+    if _number(status.get("behind")) <= _number(status.get("behind_paused")):
         is_known = not _numbers(status.get("partitions")).get("recovering")
         return None if is_known else before.stands_since
     said = now - _number(status.get("stands_seconds"))

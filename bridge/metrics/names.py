@@ -32,6 +32,7 @@ class Metric:
 
 _QUICK_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
 _POLL_SECONDS = (0.01, 0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0)
+_REBALANCE_SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _PLACE = ("topic", "partition")
 _GROUP = ("consumergroup", "topic", "partition", "side")
 
@@ -76,6 +77,46 @@ POLL_CONFLICTS = Metric(
     "poll_conflicts_total",
     Kind.COUNTER,
     "Polls answered 409, because another of the group was being answered.",
+)
+POLLS_UNSETTLED = Metric(
+    "polls_unsettled_total",
+    Kind.COUNTER,
+    "First polls of a group that began where the host knew it, since Kafka did not say in time.",
+)
+GROUP_MEMBERS = Metric(
+    "group_members",
+    Kind.GAUGE,
+    "Native members of groups: native, or simple (a caller that has never carried its member_id).",
+    ("kind",),
+)
+REBALANCES = Metric(
+    "group_rebalances_total", Kind.COUNTER, "Changes of which native member has which partitions."
+)
+SESSIONS_ENDED = Metric(
+    "group_sessions_ended_total",
+    Kind.COUNTER,
+    "Native members that were not heard of for as long as their sessions last.",
+)
+REBALANCE_SECONDS = Metric(
+    "group_rebalance_seconds",
+    Kind.HISTOGRAM,
+    "From a change of a group's native members until each knows what it has, and has let go of the "
+    "rest.",
+    (),
+    _REBALANCE_SECONDS,
+)
+MEMBERS_OF_GROUP = Metric(
+    "consumergroup_members",
+    Kind.GAUGE,
+    "Members of a group that has some here: native; and kafka, those there that had partitions of "
+    "the topic after the last change that a native one saw.",
+    ("consumergroup", "topic", "kind"),
+)
+SINCE_REBALANCE = Metric(
+    "consumergroup_seconds_since_rebalance",
+    Kind.GAUGE,
+    "Time since the partitions of a group's native members last changed.",
+    ("consumergroup", "topic"),
 )
 CONSUMED = Metric(
     "consumed_records_total", Kind.COUNTER, "Records sent to native consumers.", ("topic",)
@@ -143,6 +184,13 @@ RETENTION_RECORDS = Metric(
 RETENTION_BYTES = Metric(
     "retention_freed_bytes_total", Kind.COUNTER, "Bytes that retention freed.", ("topic",)
 )
+RETENTION_HELD = Metric(
+    "retention_held_records",
+    Kind.GAUGE,
+    "Records that retention would have removed, and that stay for the mirror in Kafka; at least so "
+    "many.",
+    ("topic",),
+)
 RETENTION_LAST = Metric(
     "retention_last_done_time_seconds",
     Kind.GAUGE,
@@ -167,7 +215,7 @@ MIRROR_PARTITIONS = Metric(
     "mirror_partitions",
     Kind.GAUGE,
     "Partitions by what their mirror in Kafka does: mirroring; recovering (it finds out how far it "
-    "is, or cannot get on for now); halted (somebody has to decide).",
+    "is, or cannot get on for now); halted (somebody has to decide); paused.",
     ("phase",),
     only_when_told=True,
 )

@@ -1,4 +1,4 @@
-"""A worker as a process of its own: its command, and two threads that hear of it."""
+"""A worker as a process of its own: its command, and threads that hear of it and speak to it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import IO, Any, Final, Protocol, cast
 
-from duolog.bridge.serve.leash import MAX_LINE_BYTES
+from duolog.bridge.serve.exchange import MAX_LINE_BYTES
 
 _LAST_WORDS_SECONDS: Final = 2.0
 _OURS: Final = "DUOLOG_"
@@ -25,6 +26,9 @@ class Process(Protocol):
 
     @property
     def pid(self) -> int: ...
+    def send(self, line: bytes) -> None:
+        """Tell it something; it need not take it at once."""
+
     def terminate(self) -> None:
         """Ask it to end in order."""
 
@@ -71,11 +75,13 @@ class ChildProcess:
             env=without_our_settings(os.environ),
             start_new_session=True,  # Ctrl-C is for the host, which ends its workers in order
         )
-        self._listening = threading.Thread(
-            target=self._listen, args=(json.dumps(settings).encode() + b"\n",), daemon=True
-        )
+        self._to_say: SimpleQueue[bytes | None] = SimpleQueue()
+        self._to_say.put(json.dumps(settings).encode() + b"\n")
+        self._listening = threading.Thread(target=self._listen, daemon=True)
+        self._speaking = threading.Thread(target=self._speak, daemon=True)
         try:
             self._listening.start()
+            self._speaking.start()
             threading.Thread(target=self._wait, name="duolog-worker-end", daemon=True).start()
         except BaseException:
             self._process.kill()
@@ -86,18 +92,24 @@ class ChildProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    def send(self, line: bytes) -> None:
+        self._to_say.put(line)
+
     def terminate(self) -> None:
         self._process.terminate()
 
     def kill(self) -> None:
         self._process.kill()
 
-    def _listen(self, settings: bytes) -> None:
-        """Hand over the settings and hear what it says. stdin stays open: that is the leash."""
-        with suppress(BrokenPipeError):  # it has ended already
-            stdin = cast("IO[bytes]", self._process.stdin)
-            stdin.write(settings)
-            stdin.flush()
+    def _speak(self) -> None:
+        """Hand over the settings, and what comes then. stdin stays open: that is the leash."""
+        stdin = cast("IO[bytes]", self._process.stdin)
+        with suppress(OSError):  # it has ended
+            while (line := self._to_say.get()) is not None:
+                stdin.write(line)
+                stdin.flush()
+
+    def _listen(self) -> None:
         stdout = cast("IO[bytes]", self._process.stdout)
         while line := stdout.readline(MAX_LINE_BYTES):
             status = _status_in(line)
@@ -106,10 +118,13 @@ class ChildProcess:
 
     def _wait(self) -> None:
         code = self._process.wait()
-        # What it said last explains its end. Something that it left behind may hold the pipe open.
-        self._listening.join(_LAST_WORDS_SECONDS)
-        with suppress(OSError):
-            cast("IO[bytes]", self._process.stdin).close()
+        self._to_say.put(None)
+        # What it said last explains its end. Something that it left behind may hold the pipes open.
+        for thread in (self._listening, self._speaking):
+            thread.join(_LAST_WORDS_SECONDS)
+        if not self._speaking.is_alive():
+            with suppress(OSError):
+                cast("IO[bytes]", self._process.stdin).close()
         if not self._listening.is_alive():
             cast("IO[bytes]", self._process.stdout).close()
         self._ended(code)

@@ -9,6 +9,7 @@ from typing import Self
 from duolog.bridge.journal import Journal
 from duolog.bridge.metrics.names import (
     RETENTION_BYTES,
+    RETENTION_HELD,
     RETENTION_LAST,
     RETENTION_RECORDS,
     RETENTION_RUNS,
@@ -17,6 +18,7 @@ from duolog.bridge.metrics.names import (
 from duolog.bridge.metrics.tally import Tally
 from duolog.clock import Clock
 from duolog.log import EmbeddedLog
+from duolog.log.model import HeldBack, RetentionRun
 
 SWEEP_EVERY_SECONDS = 3600.0
 
@@ -38,6 +40,7 @@ class Duties:
         self._tally = tally
         self._journal = journal
         self._every_seconds = retention_every_seconds
+        self._held: dict[str, HeldBack] = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, name="duolog-duties")
         self._sweep_at = clock.monotonic() + SWEEP_EVERY_SECONDS  # opening the log has swept
@@ -78,9 +81,30 @@ class Duties:
                     records=swept.messages_deleted,
                     bytes=swept.bytes_freed,
                 )
+        self._tell_of_held(run)
         self._tally.add(RETENTION_RUNS, "cancelled" if run.cancelled else "done")
         if not run.cancelled:
             self._tally.put(RETENTION_LAST, number=self._clock.now_ms() / 1000)
+
+    def _tell_of_held(self, run: RetentionRun) -> None:
+        """A line when a topic begins to be held back, or is so no more; the metric each time."""
+        held = run.held_back if not run.cancelled else {**self._held, **run.held_back}
+        for topic in held.keys() | self._held.keys():
+            now = held.get(topic, HeldBack())
+            self._tally.put(RETENTION_HELD, topic, number=now.records)
+            if topic not in self._held:
+                self._journal.warn(
+                    "retention.held",
+                    topic=topic,
+                    records=now.records,
+                    bytes=now.bytes,
+                    said="They are kept until they are mirrored. See `duolog mirror status`; "
+                    "`duolog mirror detach` lets them go, and so does "
+                    "retention_waits_for_mirror = false.",
+                )
+            elif topic not in held:
+                self._journal.note("retention.let_go", topic=topic)
+        self._held = held
 
     def sweep(self) -> None:
         """Remove staged parts that nobody needs."""

@@ -79,13 +79,18 @@ def serve(
         )
         running = [_worker(command, clock, tally, journal) for command in workers]
         host.workers_shown = partial(_shown, running)
+        host.kafka_worker = next((w.asking for w in running if w.name == MIRROR_WORKER), None)
         secret = log.secret()
         doorkeeper.trust(secret)
         application = host_app(
             host,
             registry=registry_of(log),
             internal=internal_router(
-                log, secret=secret, admits=partial(_admits, doorkeeper), room=host.room
+                log,
+                secret=secret,
+                admits=partial(_admits, doorkeeper),
+                room=host.room,
+                groups=host.groups,
             ),
         )
         ending.enter_context(_into_journal(journal))

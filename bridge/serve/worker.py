@@ -12,7 +12,9 @@ from typing import Any, Self
 from duolog.bridge.journal import Journal
 from duolog.bridge.metrics.names import WORKER_ENDS, WORKER_STARTS, WORKER_UP
 from duolog.bridge.metrics.tally import Tally
+from duolog.bridge.serve.asking import Asking
 from duolog.bridge.serve.child import Process, Start, Status
+from duolog.bridge.serve.exchange import heard_in
 from duolog.bridge.serve.supervision import (
     Course,
     Deed,
@@ -43,6 +45,9 @@ class WorkerState:
     def shown(self) -> dict[str, Any]:
         """For /readyz, which anybody may ask: no more of an error than its code."""
         shown: dict[str, Any] = {"state": str(self.phase), "starts": self.starts}
+        phases = self.status.get("partitions")
+        if self.phase is Phase.RUNNING and isinstance(phases, dict):
+            shown["partitions"] = phases
         code = self.status.get("code")
         if isinstance(code, str) and self.phase in {Phase.WAITING, Phase.GIVEN_UP}:
             shown["code"] = code
@@ -76,7 +81,7 @@ class Worker:
         heard: Callable[[int, Status], object] = lambda _run, _status: None,
     ) -> None:
         """`heard` is called with what it says, and the number of the run that says it."""
-        self._name = name
+        self.name = name
         self._start = start
         self._clock = clock
         self._tally = tally
@@ -89,13 +94,14 @@ class Worker:
         self._starts = 0
         self._status: Status = {}
         self._exit_code: int | None = None
+        self.asking = Asking(name, journal)
         self._thread = threading.Thread(target=self._supervise, name=f"duolog-{name}-worker")
 
     @property
     def state(self) -> WorkerState:
         process = self._process
         return WorkerState(
-            self._name,
+            self.name,
             self._course.phase,
             self._starts,
             self._status,
@@ -104,6 +110,7 @@ class Worker:
         )
 
     def start(self) -> None:
+        self.asking.start()
         self._thread.start()
 
     def ask_to_stop(self) -> None:
@@ -114,6 +121,7 @@ class Worker:
         """End it, and wait until it has."""
         self.ask_to_stop()
         self._thread.join()
+        self.asking.close()
 
     def __enter__(self) -> Self:
         self.start()
@@ -163,34 +171,46 @@ class Worker:
         elif deed is Deed.TERMINATE and process is not None:
             process.terminate()
         elif deed is Deed.KILL and process is not None:
-            self._journal.warn("worker.killed", worker=self._name, pid=process.pid)
+            self._journal.warn("worker.killed", worker=self.name, pid=process.pid)
             process.kill()
 
     def _begin(self) -> None:
         self._starts += 1
         run = self._starts
-        self._tally.add(WORKER_STARTS, self._name)
+        self._tally.add(WORKER_STARTS, self.name)
         try:
             self._process = self._start(
-                lambda status: self._events.put(_Said(run, status)),
-                lambda code: self._events.put(_Gone(run, code)),
+                lambda said: self._sort(run, said), lambda code: self._end(run, code)
             )
+            self.asking.begin(run, self._process)
         except (OSError, RuntimeError) as error:  # no process, or no thread to hear of it
-            self._journal.error("worker.not_started", error, worker=self._name)
+            self._journal.error("worker.not_started", error, worker=self.name)
             self._take(Ended(None))
         else:
-            self._journal.note("worker.started", worker=self._name, pid=self._process.pid)
+            self._journal.note("worker.started", worker=self.name, pid=self._process.pid)
+
+    def _sort(self, run: int, said: Status) -> None:
+        """Answers go at once to who waits for them; what it says of itself is taken in turn."""
+        heard = heard_in(said)
+        if heard is None:
+            self._events.put(_Said(run, said))
+        else:
+            self.asking.hear(run, heard)
+
+    def _end(self, run: int, code: int) -> None:
+        self.asking.end(run, f"it ended with exit code {code}")
+        self._events.put(_Gone(run, code))
 
     def _tell(self, before: Course, event: Event) -> None:
         phase = self._course.phase
-        self._tally.put(WORKER_UP, self._name, number=int(phase is Phase.RUNNING))
+        self._tally.put(WORKER_UP, self.name, number=int(phase is Phase.RUNNING))
         if not isinstance(event, Ended):
             return
         how = "asked" if before.phase is Phase.STOPPING else "failed"
         if phase is Phase.GIVEN_UP:
             how = "refused"
-        self._tally.add(WORKER_ENDS, self._name, how)
-        told: dict[str, Any] = {"worker": self._name, "exit_code": event.code}
+        self._tally.add(WORKER_ENDS, self.name, how)
+        told: dict[str, Any] = {"worker": self.name, "exit_code": event.code}
         if how == "asked":
             self._journal.note("worker.stopped", **told)
             return

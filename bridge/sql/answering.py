@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from duolog.avro.registry.port import Registry
     from duolog.bridge.sql.seen_log import SeenLog
 
-READING: Final = frozenset({"topic", "topics", "offsets", "resolve", "group_positions", "mirrors"})
+READING: Final = frozenset(
+    {
+        *("topic", "topics", "offsets", "resolve", "group_positions"),
+        "group_members",
+        *("mirrors", "mirror_modes", "mirror_reports"),
+    }
+)
 """Of the calls of other Duolog processes."""
 
 

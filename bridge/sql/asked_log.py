@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from duolog.log.access import TopicRef
     from duolog.log.fetched import Fetched, FetchedEncoded
     from duolog.log.mirror_model import Mirror
-    from duolog.log.model import GroupPosition, PartitionOffsets, Start, Topic
+    from duolog.log.mirror_modes import MirrorModes, MirrorReport
+    from duolog.log.model import GroupMember, GroupPosition, PartitionOffsets, Start, Topic
     from duolog.reach.calls import Answered, Call
     from duolog.reach.connection import HostConnection
 
@@ -78,8 +79,17 @@ class AskedLog:
     ) -> tuple[GroupPosition, ...]:
         return self._call(calls.GROUP_POSITIONS, group=group, reference=reference)
 
+    def group_members(self, group: str | None = None) -> tuple[GroupMember, ...]:
+        return self._call(calls.GROUP_MEMBERS, group=group)
+
     def mirrors(self, reference: TopicRef | None = None) -> tuple[Mirror, ...]:
         return self._call(calls.MIRRORS, reference=reference)
+
+    def mirror_modes(self) -> MirrorModes:
+        return self._call(calls.MIRROR_MODES)
+
+    def mirror_reports(self, reference: TopicRef | None = None) -> tuple[MirrorReport, ...]:
+        return self._call(calls.MIRROR_REPORTS, reference=reference)
 
     def fetch(
         self,

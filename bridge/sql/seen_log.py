@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from duolog.errors import ForbiddenTopic, UnknownTopic
+from duolog.log.mirror_modes import MirrorModes
 from duolog.sql.statements import AddSource, CreateTopic, Select
 
 if TYPE_CHECKING:
@@ -12,18 +13,43 @@ if TYPE_CHECKING:
     from duolog.log.access import LogAccess, TopicRef
     from duolog.log.fetched import Fetched, FetchedEncoded
     from duolog.log.mirror_model import Mirror
+    from duolog.log.mirror_modes import MirrorReport
     from duolog.log.model import (
+        GroupMember,
         GroupPosition,
         Op,
         PartitionOffsets,
         Retention,
         Route,
+        Settled,
         Start,
         Swept,
         Topic,
         TopicSettings,
     )
     from duolog.sql.statements import Statement
+
+
+class Groups(Protocol):
+    """What moves groups: a log, or a host that has a mirror too."""
+
+    def seek(
+        self,
+        group: str,
+        reference: TopicRef,
+        partition: int,
+        position: int,
+        *,
+        expected_version: int | None = None,
+    ) -> GroupPosition: ...
+    def settle_group(
+        self,
+        group: str,
+        reference: TopicRef,
+        partition: int | None = None,
+        *,
+        timeout_seconds: float = 30.0,
+    ) -> Settled: ...
 
 
 class SeenLog:
@@ -80,14 +106,35 @@ class SeenLog:
         found = self._log.group_positions(group, named)
         return tuple(each for each in found if self._caller.may_use(each.topic))
 
+    def group_members(self, group: str | None = None) -> tuple[GroupMember, ...]:
+        found = self._log.group_members(group)
+        return tuple(each for each in found if self._caller.may_use(each.topic))
+
     def mirrors(self, reference: TopicRef | None = None) -> tuple[Mirror, ...]:
         named = None if reference is None else self.topic(reference).id
         found = self._log.mirrors(named)
         return tuple(each for each in found if self._caller.may_use(each.topic))
 
+    def mirror_modes(self) -> MirrorModes:
+        modes = self._log.mirror_modes()
+        seen = {name: mode for name, mode in modes.others.items() if self._caller.may_use(name)}
+        return MirrorModes(modes.usual, seen)
+
+    def mirror_reports(self, reference: TopicRef | None = None) -> tuple[MirrorReport, ...]:
+        named = None if reference is None else self.topic(reference).id
+        found = self._log.mirror_reports(named)
+        return tuple(each for each in found if self._caller.may_use(each.topic))
+
 
 class UsedLog(SeenLog):
-    """What a caller may do, besides. Whether their role is enough is judged elsewhere."""
+    """What a caller may do, besides. Whether their role is enough is judged elsewhere.
+
+    `groups` moves groups, on both sides where there are two.
+    """
+
+    def __init__(self, log: LogAccess, caller: Caller, groups: Groups | None = None) -> None:
+        super().__init__(log, caller)
+        self._groups = groups or log
 
     def check(self, statement: Statement) -> None:
         """Refuse a statement that names a topic of others, before anything is done."""
@@ -158,12 +205,24 @@ class UsedLog(SeenLog):
         *,
         expected_version: int | None = None,
     ) -> GroupPosition:
-        return self._log.seek(
+        return self._groups.seek(
             group,
             self.topic(reference).id,
             partition,
             position,
             expected_version=expected_version,
+        )
+
+    def settle_group(
+        self,
+        group: str,
+        reference: TopicRef,
+        partition: int | None = None,
+        *,
+        timeout_seconds: float = 30.0,
+    ) -> Settled:
+        return self._groups.settle_group(
+            group, self.topic(reference).id, partition, timeout_seconds=timeout_seconds
         )
 
 

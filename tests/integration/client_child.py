@@ -20,6 +20,7 @@ def consume_until_idle(url: str) -> None:
         retry_pause_seconds=0,
         dead_letter_topic="dead",
         idle_timeout_seconds=0.3,
+        session_timeout_seconds=1,
     ) as consumer:
         for record in consumer:
             said = {"partition": record.partition, "offset": record.offset, "value": record.value}

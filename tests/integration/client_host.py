@@ -15,10 +15,10 @@ def duolog(*arguments: str) -> list[str]:
 
 
 @contextmanager
-def serving(folder: Path, *arguments: str) -> Iterator[str]:
+def serving(folder: Path, *arguments: str, log: str = "log") -> Iterator[str]:
     """The url of a host in a process of its own, which is killed at the end."""
     process = subprocess.Popen(
-        duolog("serve", "--log", "log", "--listen", "127.0.0.1:0", "--json", *arguments),
+        duolog("serve", "--log", log, "--listen", "127.0.0.1:0", "--json", *arguments),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd=folder,

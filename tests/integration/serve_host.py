@@ -21,6 +21,7 @@ from duolog.bridge.http.doorkeeper import Doorkeeper
 from duolog.bridge.http.host import Host
 from duolog.bridge.http.rules import BodyLimits, TopicRules
 from duolog.bridge.journal import Journal, Level
+from duolog.bridge.members.model import Rules as MemberRules
 from duolog.bridge.metrics.tally import Tally
 from duolog.bridge.serve.connections import ConnectionRules, Connections
 from duolog.bridge.serve.watched import watched_protocol
@@ -118,6 +119,7 @@ def served(
     rules: TopicRules | None = None,
     limits: BodyLimits | None = None,
     sql_rules: SqlRules | None = None,
+    members: MemberRules | None = None,
     connections: ConnectionRules | None = None,
     protocol: Any = None,
     level: Level = Level.DEBUG,
@@ -139,6 +141,7 @@ def served(
             rules or TopicRules(),
             limits or BodyLimits(),
             sql_rules=sql_rules or SqlRules(),
+            member_rules=members or MemberRules(),
         )
         server = uvicorn.Server(
             uvicorn.Config(

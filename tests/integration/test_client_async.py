@@ -77,7 +77,7 @@ def test_everything_is_there_for_asyncio(url: str) -> None:
         async with (
             AsyncAdmin(url=url) as admin,
             AsyncPublisher(url=url) as publisher,
-            AsyncConsumer("tasks", url=url, group="h", start="earliest") as consumer,
+            AsyncConsumer({"tasks": [0]}, url=url, group="h", start="earliest") as consumer,
         ):
             assert repr(admin) == f"<AsyncAdmin of {url}>"
             await admin.create_topic("tasks")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from duolog.bridge.metrics.names import POLLS_WAITING
-from duolog.client import Consumer, RecordTable
+from duolog.client import ConsumedRecord, Consumer, RecordTable
 from duolog.errors import (
     AttemptsExhausted,
     ClientClosed,
@@ -19,12 +20,13 @@ from duolog.errors import (
     InvalidSetting,
     OffsetOutOfRange,
     PartitionHeld,
+    PartitionRevoked,
     Undecodable,
     UnknownPartition,
     UnknownTopic,
 )
 from duolog.log.model import AtOffset, Format, Op, Record, Retention, TopicSettings
-from tests.integration.serve_host import ServedLog, served, until
+from tests.integration.serve_host import DEADLINE_SECONDS, ServedLog, served, until
 from tests.support.clock import ManualClock
 
 
@@ -57,6 +59,15 @@ def fill(host: ServedLog, topic: str, numbers: range) -> None:
 def consumer(host: ServedLog, topics: Any, **options: Any) -> Consumer:
     given = {"group": "g", "start": "earliest", "idle_timeout_seconds": 0}
     return Consumer(topics, url=host.url, **{**given, **options})
+
+
+def until_read(reading: Consumer, count: int, found: list[Any] | None = None) -> list[Any]:
+    """The values of so many records, or more."""
+    values = list(found or [])
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while len(values) < count and time.monotonic() < deadline:
+        values += [record.value for record in reading.poll(1)]
+    return values
 
 
 def positions(host: ServedLog, topic: str, group: str = "g") -> dict[int, int]:
@@ -106,6 +117,20 @@ def test_what_a_loop_was_left_with_comes_again_and_what_came_before_does_not(
     with pytest.raises(ZeroDivisionError), consumer(host, {topic: [1]}) as reading:
         assert all(record.value / (record.value - 3) for record in reading)
     assert positions(host, topic) == {0: 3, 1: 1}
+
+
+def test_polls_of_a_member_hand_out_nothing_before_the_last_page_is_acknowledged(
+    host: ServedLog, topic: str
+) -> None:
+    """Although both are asked for at once."""
+    with consumer(host, topic, max_records=1) as reading:
+        found: list[ConsumedRecord] = []
+        while len(found) < 6:
+            done = len(found)
+            found += reading.poll()
+            assert sum(positions(host, topic).values()) == done
+    assert sorted(each.value for each in found) == list(range(6))
+    assert sum(positions(host, topic).values()) == 5  # the last one is given back
 
 
 def test_polls_acknowledge_what_the_poll_before_gave(host: ServedLog, topic: str) -> None:
@@ -328,9 +353,9 @@ def test_what_retention_removed_is_passed_over(host: ServedLog, clock: ManualClo
 def test_another_consumer_of_the_group_is_named_or_waited_for(host: ServedLog, topic: str) -> None:
     waiting = host.host.tally.number(POLLS_WAITING)
     with (
-        consumer(host, topic, start="latest") as first,
-        consumer(host, topic, held_wait_seconds=0) as hasty,
-        consumer(host, topic) as patient,
+        consumer(host, {topic: [0]}, start="latest") as first,
+        consumer(host, {topic: [0]}, held_wait_seconds=0) as hasty,
+        consumer(host, {topic: [0]}) as patient,
         ThreadPoolExecutor() as threads,
     ):
         poll = threads.submit(first.poll, 60)
@@ -345,6 +370,40 @@ def test_another_consumer_of_the_group_is_named_or_waited_for(host: ServedLog, t
         first.ack()
         fill(host, topic, range(8, 10))  # the first may have had all of those
         assert other.result(60)
+
+
+def test_consumers_of_a_group_share_the_partitions_by_themselves(
+    host: ServedLog, topic: str
+) -> None:
+    with consumer(host, topic) as first:
+        assert len(first.poll()) == 6
+        with consumer(host, topic) as second, ThreadPoolExecutor() as threads:
+            poll = threads.submit(second.poll, 60)
+            until(lambda: len(host.host.members.shown()[0].state.members) == 2)
+            assert first.poll(0) == []  # acknowledges, and lets go of one of the two
+            fill(host, topic, range(6, 10))
+            found = [record.value for record in poll.result(60)]
+            assert until_read(second, 2, found) == [7, 9]
+            second.ack()
+            assert until_read(first, 2) == [6, 8]
+        until(lambda: len(host.host.members.shown()[0].state.members) == 1)
+        fill(host, topic, range(10, 12))
+        assert sorted(until_read(first, 2)) == [10, 11]
+    assert host.host.members.shown() == ()
+
+
+def test_what_becomes_anothers_is_refused_by_name_and_the_rest_is_kept(
+    host: ServedLog, topic: str
+) -> None:
+    with consumer(host, topic, auto_ack=False) as first:
+        records = first.poll()
+        with consumer(host, topic, auto_ack=False) as second:
+            assert second.poll(0) == []
+            assert first.poll(0) == []  # it does not wait for what is in hand
+            with pytest.raises(PartitionRevoked, match="partition 1 has become another"):
+                first.ack(*records)
+            assert positions(host, topic) == {0: 3}
+            assert [record.value for record in second.poll(30)] == [1, 3, 5]
 
 
 def test_consumers_of_a_group_may_divide_the_partitions(host: ServedLog, topic: str) -> None:

@@ -28,7 +28,7 @@ from duolog.errors import (
 from duolog.log.model import Placed, Record, TopicSettings
 from tests.integration.client_host import duolog, serving
 from tests.integration.client_way import way_to
-from tests.integration.serve_host import served
+from tests.integration.serve_host import served, until
 from tests.support.children import Child
 from tests.support.registry_server import make_certificate
 
@@ -69,6 +69,7 @@ def test_a_consumer_that_is_killed_at_any_point_loses_nothing(tmp_path: Path) ->
                 assert {at * 3 + each.partition for at in range(each.position)} <= used
             if lives == 4:
                 break
+            until(lambda: not host.host.members.shown())  # its session is over
         assert used == set(range(RECORDS))
         letters = [int(letter.value or b"") for letter in host.log.fetch("dead", 0, 0)]
         assert sorted(letters) == list(range(0, RECORDS, 10))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ import psutil
 import pytest
 
 from duolog import open_log
+from duolog.log.mirrored import mirrored_partitions
 from duolog.log.model import Record, TopicSettings
 from duolog.reach import reach
 from tests.integration.serve_host import until
 from tests.support.kafka import DEADLINE_SECONDS, Kafka
+from tests.support.mirror_runner import read_all
 
 DUOLOG = [sys.executable, "-m", "duolog.cli"]
 COUNT = 500
@@ -48,8 +51,9 @@ class Serving:
     def worker(self) -> psutil.Process | None:
         """The process that mirrors, once it runs."""
         for child in psutil.Process(self.process.pid).children():
-            if "duolog.bridge.kafka.worker" in child.cmdline():
-                return child
+            with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+                if "duolog.bridge.kafka.worker" in child.cmdline():
+                    return child
         return None
 
     def ready(self) -> dict[str, Any]:
@@ -202,3 +206,81 @@ def test_a_log_without_a_mirror_is_told_so(folder: Path, topic: str) -> None:
     told = duolog("mirror", "status", "--log", str(folder))
     assert told.returncode == 0
     assert "Nothing is mirrored" in told.stderr
+
+
+def shown(folder: Path) -> list[tuple[str, int]]:
+    """Each partition's phase, and how many records it is behind."""
+    with reach(folder) as log:
+        return [(each.phase, each.behind) for each in mirrored_partitions(log)]
+
+
+def test_what_is_paused_stays_so_when_the_worker_is_killed_and_the_host_restarted(
+    serving: Serving, folder: Path, kafka: Kafka, topic: str
+) -> None:
+    publish(folder, topic, 0)
+    until(lambda: shown(folder) == [("mirroring", 0)] * 2)
+    paused = duolog("mirror", "pause", topic, "--log", str(folder))
+    assert (paused.returncode, paused.stderr) == (0, f"The mirror of {topic} is paused.\n")
+    until(lambda: serving.ready()["workers"]["kafka"].get("partitions") == {"paused": 2})
+    publish(folder, topic, COUNT)
+    assert shown(folder) == [("paused", COUNT // 2)] * 2
+
+    first = serving.worker()
+    assert first is not None
+    first.kill()
+    until(lambda: serving.worker() not in {None, first})
+    until(lambda: serving.ready()["workers"]["kafka"].get("partitions") == {"paused": 2})
+    assert shown(folder) == [("paused", COUNT // 2)] * 2
+    until(lambda: serving.metric("duolog_mirror_records_behind") == COUNT)
+    assert serving.metric("duolog_mirror_seconds_since_progress") == 0
+    told = duolog("mirror", "status", "--log", str(folder), "--json").stdout.splitlines()
+    assert [json.loads(line)["phase"] for line in told] == ["paused"] * 2
+    assert serving.end() == 0
+    assert shown(folder) == [("paused", COUNT // 2)] * 2  # also when nobody mirrors
+
+    again = Serving(folder, kafka)
+    try:
+        until(lambda: again.ready()["workers"]["kafka"].get("partitions") == {"paused": 2})
+        assert shown(folder) == [("paused", COUNT // 2)] * 2
+        asked = duolog(
+            *("sql", "--log", str(folder), "--json"),
+            'SELECT "partition", phase, behind FROM system.mirror ORDER BY 1',
+        )
+        assert [json.loads(line)["phase"] for line in asked.stdout.splitlines()] == ["paused"] * 2
+        assert duolog("mirror", "resume", "--log", str(folder)).returncode == 0
+        until(lambda: shown(folder) == [("mirroring", 0)] * 2)
+        audited = duolog(
+            *("audit", "--log", str(folder), "--bootstrap-servers", kafka.bootstrap_servers),
+            *("--groups", "nobody", "--json"),
+        )
+        assert audited.returncode == 0, audited.stdout + audited.stderr
+        assert json.loads(audited.stdout)["compared"] == 2 * COUNT
+        assert duolog("mirror", "detach", topic, "--log", str(folder)).returncode == 0
+        until(lambda: again.ready()["workers"]["kafka"].get("partitions") == {})
+        assert shown(folder) == [("detached", 0)] * 2
+    finally:
+        again.end()
+        assert again.process.stdout is not None
+        again.process.stdout.close()
+
+
+def test_the_offset_header_is_a_setting(folder: Path, kafka: Kafka, topic: str) -> None:
+    settings = folder.parent / "duolog.toml"
+    settings.write_text('[mirror]\noffset_header = "at"\n')
+    serving = Serving(folder, kafka)
+    try:
+        publish(folder, topic, 0)
+        until(lambda: shown(folder) == [("mirroring", 0)] * 2)
+        found = read_all(kafka.bootstrap_servers, topic, 1)
+        assert [read.headers for read in found] == [
+            (("at", b"%d" % offset),) for offset in range(COUNT // 2)
+        ]
+        audited = duolog(
+            *("audit", "--log", str(folder), "--bootstrap-servers", kafka.bootstrap_servers),
+            *("--groups", "nobody"),
+        )
+        assert audited.returncode == 0, audited.stdout + audited.stderr
+    finally:
+        serving.end()
+        assert serving.process.stdout is not None
+        serving.process.stdout.close()

@@ -51,6 +51,8 @@ WATCHED = ("/healthz", "/readyz", "/metrics")
 PATHS = (
     "/v1/api/topics/consume",
     "/v1/api/topics/ack",
+    "/v1/api/topics/heartbeat",
+    "/v1/api/topics/leave",
     "/v1/api/topics/latest-offsets",
     "/v1/api/topics/publish",
     "/v1/api/sql",

@@ -18,6 +18,7 @@ from duolog.bridge.metrics.names import (
     GROUP_LAG_SECONDS,
     GROUP_POSITION,
     GROUP_STALLED,
+    RETENTION_HELD,
     RETENTION_LAST,
     RETENTION_RECORDS,
     RETENTION_RUNS,
@@ -30,6 +31,8 @@ from duolog.bridge.metrics.tally import Tally
 from duolog.bridge.serve.duties import Duties
 from duolog.errors import NotWritten
 from duolog.log import EmbeddedLog, LogOptions
+from duolog.log.mirror_model import MirrorTarget
+from duolog.log.mirror_modes import MirrorMode
 from duolog.log.model import Record, Retention, TopicSettings
 from tests.support.clock import ManualClock
 
@@ -69,6 +72,23 @@ def test_a_run_of_retention_is_counted_and_told(minding: Minding) -> None:
     assert "retention.deleted topic=orders records=2" in minding.said.getvalue()
     minding.duties.enforce_retention()
     assert minding.said.getvalue().count("\n") == 1
+
+
+def test_what_a_mirror_holds_back_is_shown_once_and_counted(minding: Minding) -> None:
+    log = minding.log
+    log.publish("orders", [Record(b"old"), Record(b"old too")])
+    log.begin_mirror("orders", 0, MirrorTarget("c", "orders", "id", 7, 0, 0, 0))
+    minding.clock.advance(seconds=120)
+    for _ in range(2):
+        minding.duties.enforce_retention()
+        assert minding.tally.number(RETENTION_HELD, "orders") == 2
+    assert minding.said.getvalue().count("retention.held topic=orders records=2") == 1
+    assert "duolog mirror detach" in minding.said.getvalue()
+    log.set_mirror_mode("orders", MirrorMode.DETACHED)
+    minding.duties.enforce_retention()
+    assert minding.tally.number(RETENTION_HELD, "orders") == 0
+    assert minding.tally.number(RETENTION_RECORDS, "orders") == 2
+    assert "retention.let_go topic=orders" in minding.said.getvalue()
 
 
 def test_the_first_run_comes_at_once_and_stopping_does_not_wait_for_the_next(

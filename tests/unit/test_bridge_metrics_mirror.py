@@ -76,7 +76,9 @@ def test_figures_are_what_the_worker_said_last() -> None:
     }
     found = samples_of(told((1, 101.0, ALL_THERE), (1, 102.0, status)), 102.0)
     assert found == {
-        names.MIRROR_PARTITIONS: [(("mirroring",), 3), (("recovering",), 0), (("halted",), 1)],
+        names.MIRROR_PARTITIONS: [
+            *((("mirroring",), 3), (("recovering",), 0), (("halted",), 1), (("paused",), 0))
+        ],
         names.MIRROR_BEHIND: [(("orders",), 5), (("",), 2)],
         names.MIRROR_STANDS: [((), 2.0)],
         names.MIRROR_SKIPPED: [((), 4)],
@@ -104,6 +106,10 @@ def test_what_is_behind_stays_while_a_new_worker_connects() -> None:
         pytest.param([(1, 101.0, behind(9, 7.0))], 104.0, 10, id="stands"),
         pytest.param(
             [(1, 101.0, behind(9, 7.0)), (1, 105.0, behind(9, 0.5))], 105.0, 0.5, id="got on again"
+        ),
+        pytest.param([(1, 101.0, {**behind(9, 0.0), "behind_paused": 9})], 105.0, 0, id="paused"),
+        pytest.param(
+            [(1, 101.0, {**behind(9, 7.0), "behind_paused": 8})], 104.0, 10, id="some paused"
         ),
         pytest.param([(1, 110.0, CONNECTING)], 130.0, 30, id="never connected"),
         pytest.param(

@@ -21,7 +21,8 @@ from duolog.bridge.journal import Journal
 from duolog.bridge.metrics.names import WORKER_ENDS, WORKER_STARTS, WORKER_UP
 from duolog.bridge.metrics.tally import Tally
 from duolog.bridge.serve.child import ChildProcess, Process, Status, without_our_settings
-from duolog.bridge.serve.leash import MAX_LINE_BYTES, NOT_RUNNABLE, settings_from_host, tell_host
+from duolog.bridge.serve.exchange import MAX_LINE_BYTES
+from duolog.bridge.serve.leash import NOT_RUNNABLE, settings_from_host, tell_host
 from duolog.bridge.serve.supervision import Patience, Phase
 from duolog.bridge.serve.worker import Worker
 from duolog.clock import SystemClock
@@ -42,7 +43,7 @@ settings = settings_from_host()
 print("a library that prints", flush=True)
 tell_host({"pid": os.getpid(), "argv": __import__("sys").argv, "settings": settings})
 ended.wait()
-tell_host({"event": "stopped"})
+tell_host({"state": "stopped"})
 """
 DEAF = WORKS.replace("lambda *_: ended.set()", "signal.SIG_IGN")
 REFUSES = """
@@ -117,7 +118,7 @@ def test_it_is_told_its_settings_where_nobody_else_sees_them(
         assert "hunter2" not in " ".join([*seen.cmdline(), *seen.environ().values()])
         assert state.shown() == {"state": "running", "starts": 1}
         assert worker.tally.number(WORKER_UP, "test") == 1
-    assert worker.worker.state.status == {"event": "stopped"}
+    assert worker.worker.state.status == {"state": "stopped"}
     assert worker.worker.state.exit_code == 0
     assert worker.tally.number(WORKER_UP, "test") == 0
     assert worker.tally.number(WORKER_ENDS, "test", "asked") == 1

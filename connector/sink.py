@@ -1,6 +1,7 @@
 """Phase two, on the driver: plan what tasks need, and commit what they staged.
 
-The log is opened twice for some milliseconds, to plan and to commit, and is free in between.
+The log is opened twice for some milliseconds, to plan and to commit, and is free in between. For
+a small batch, whose rows are there already, it is opened once and given to both.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -57,17 +59,23 @@ class Planned:
         return self.stage.writer.mode is Mode.BATCH and is_anonymous(self.options)
 
 
-def plan_stream(options: SinkOptions, schema: pa.Schema, *, may_shuffle: bool = False) -> Planned:
-    """Plan a batch of a stream.
+def plan_stream(
+    options: SinkOptions,
+    schema: pa.Schema,
+    *,
+    may_shuffle: bool = False,
+    log: LogAccess | None = None,
+) -> Planned:
+    """Plan a batch of a stream, in a log that may be open already.
 
     Schemas are registered here, and the topic for bad rows is made; nothing else is written.
     `may_shuffle`: the door can have Spark bring rows together.
     """
     _check_door(options, may_shuffle=may_shuffle)
     stream_writer(options, "")  # a stream without a name is refused before the log is touched
-    with opened(options) as log:
-        writer = stream_writer(options, _target(options, log))
-        return Planned(options.planned(), _stage_plan(options, schema, log, writer))
+    with _this_or_opened(log, options) as here:
+        writer = stream_writer(options, _target(options, here))
+        return Planned(options.planned(), _stage_plan(options, schema, here, writer))
 
 
 def plan_snapshot(options: SinkOptions, schema: pa.Schema, writer: Writer) -> Planned:
@@ -77,17 +85,23 @@ def plan_snapshot(options: SinkOptions, schema: pa.Schema, writer: Writer) -> Pl
 
 
 def plan_batch(
-    options: SinkOptions, schema: pa.Schema, *, may_shuffle: bool = False
+    options: SinkOptions,
+    schema: pa.Schema,
+    *,
+    may_shuffle: bool = False,
+    log: LogAccess | None = None,
 ) -> tuple[Planned, int]:
     """Plan a batch write, and say its epoch; a stream's is known only with its batch."""
     _check_door(options, may_shuffle=may_shuffle)
     batch_writer(options, "")
-    with opened(options) as log:
-        writer, epoch = batch_writer(options, _target(options, log))
-        return Planned(options.planned(), _stage_plan(options, schema, log, writer)), epoch
+    with _this_or_opened(log, options) as here:
+        writer, epoch = batch_writer(options, _target(options, here))
+        return Planned(options.planned(), _stage_plan(options, schema, here, writer)), epoch
 
 
-def commit(planned: Planned, epoch: int, staged: Sequence[Staged]) -> Appended:
+def commit(
+    planned: Planned, epoch: int, staged: Sequence[Staged], *, log: LogAccess | None = None
+) -> Appended:
     """Append all that the tasks have staged, in one step; or learn that it is there already."""
     started = time.monotonic()
     stage = planned.stage
@@ -97,15 +111,15 @@ def commit(planned: Planned, epoch: int, staged: Sequence[Staged]) -> Appended:
     parts = [Part.from_message(told.part) for told in staged]
     ts_ms = staged[0].ts_ms if staged else stage.ts_ms(epoch)
     if stage.last is not None and epoch < stage.last.epoch:
-        _refuse_old(planned, epoch)
+        _refuse_old(planned, epoch, log)
     note = checked_note(epoch, staged, stage.last, planned.options.table)
     settled = _settled(stage, epoch, staged, ts_ms)
     told_all = [*staged, settled]
     if settled.part:
         parts.append(Part.from_message(settled.part))
     try:
-        with opened(planned.options) as log:
-            appended = log.append(
+        with _this_or_opened(log, planned.options) as here:
+            appended = here.append(
                 stage.writer,
                 epoch,
                 parts,
@@ -114,7 +128,7 @@ def commit(planned: Planned, epoch: int, staged: Sequence[Staged]) -> Appended:
                 note=note,
             )
             if planned.nameless:
-                _forget(log, stage.writer)
+                _forget(here, stage.writer)
     except BaseException:
         _remove(stage.place.at(epoch), [settled])
         raise
@@ -134,13 +148,13 @@ def commit(planned: Planned, epoch: int, staged: Sequence[Staged]) -> Appended:
     return appended
 
 
-def _refuse_old(planned: Planned, epoch: int) -> None:
+def _refuse_old(planned: Planned, epoch: int, log: LogAccess | None) -> None:
     """Have the log say what is wrong, before files are missed that went with later epochs."""
     writer = planned.stage.writer
-    with opened(planned.options) as log:
-        last = log.last_epoch(writer)
+    with _this_or_opened(log, planned.options) as here:
+        last = here.last_epoch(writer)
         if last is not None and epoch < last.epoch:
-            log.append(writer, epoch, [])  # raises EpochTooOld
+            here.append(writer, epoch, [])  # raises EpochTooOld
 
 
 def _forget(log: LogAccess, writer: Writer) -> None:
@@ -203,6 +217,13 @@ def _now_ms() -> int:
 def opened(options: SinkOptions) -> LogAccess:
     """The log, embedded or at its host."""
     return options.place.opened(lock_wait_seconds=_LOCK_WAIT_SECONDS, avro=options.registry)
+
+
+def _this_or_opened(
+    log: LogAccess | None, options: SinkOptions
+) -> AbstractContextManager[LogAccess]:
+    """The log that is open, which stays so; or one that is opened for this."""
+    return opened(options) if log is None else nullcontext(log)
 
 
 def _target(options: SinkOptions, log: LogAccess) -> str:

@@ -6,9 +6,11 @@ far more, what the driver takes is bounded, and the batch goes through tasks aft
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -16,6 +18,8 @@ from duolog.connector.arrow_rows import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from duolog.connector.options import SinkOptions
 
 _SMALL_BYTES = 16 << 20
 _AT_MOST_BYTES = 64 << 20  # of a batch that turns out to be larger than the one before
@@ -31,6 +35,16 @@ class BatchSize:
     rows: int
     row_bytes: int
     is_slow: bool = False  # one task alone takes long for this writer's rows
+    in_one_task: bool = False  # its rows came so, and the next ones may without asking
+
+
+@dataclass(frozen=True, slots=True)
+class FewRows:
+    """The rows of a small batch, and how they came."""
+
+    rows: pa.Table
+    in_one_task: bool
+    seconds: float
 
 
 class BatchSizes:
@@ -47,6 +61,21 @@ class BatchSizes:
         self._known.move_to_end(writer)
         while len(self._known) > _WRITERS_REMEMBERED:
             self._known.popitem(last=False)
+
+
+def name_of(options: SinkOptions) -> str:
+    """Under which name sizes are kept; a nameless write is never known again."""
+    name = options.app_id or options.query_name or uuid4().hex
+    return f"{name} {options.place.path or options.place.url} {options.topic} {options.table}"
+
+
+def size_after(
+    before: BatchSize | None, rows: int, row_bytes: int, few: FewRows | None
+) -> BatchSize:
+    """What to keep of a batch."""
+    in_one_task = few is not None and few.in_one_task
+    slow = is_slow(before, in_one_task=in_one_task, seconds=0 if few is None else few.seconds)
+    return BatchSize(rows, row_bytes, slow, in_one_task and not slow)
 
 
 def rows_on_driver(before: BatchSize | None, small_batch_rows: int) -> int:
@@ -85,6 +114,16 @@ def partitions_of(df: DataFrame) -> int | None:
     if execution.executedPlan().getClass().getSimpleName() == "AdaptiveSparkPlanExec":
         return None  # it runs its shuffles to say
     return int(execution.toRdd().getNumPartitions())
+
+
+def few_rows(df: DataFrame, limit: int, before: BatchSize | None) -> FewRows | None:
+    """The rows, unless they are more than these."""
+    in_one_task = (before is not None and before.in_one_task) or is_for_one_task(
+        before, partitions_of(df)
+    )
+    began = time.monotonic()
+    rows = rows_up_to(df, limit, in_one_task=in_one_task)
+    return None if rows is None else FewRows(rows, in_one_task, time.monotonic() - began)
 
 
 def rows_up_to(df: DataFrame, limit: int, *, in_one_task: bool) -> pa.Table | None:

@@ -14,7 +14,7 @@ Other columns are left out, as Spark's sink does. Runs in Spark tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,9 +66,7 @@ class TopicRows:
     @classmethod
     def of(cls, schema: pa.Schema, topic: Topic | None, topics: tuple[Topic, ...]) -> TopicRows:
         """Rows with these columns, to one topic or to those that they name."""
-        columns = tuple(
-            name for name in _COLUMNS if name in schema.names and (name != "topic" or topic is None)
-        )
+        columns = used_columns(schema.names, has_topic=topic is not None)
         _check(schema, columns, topic)
         by_name: dict[str, Topic] = {}
         if topic is None:
@@ -178,6 +176,11 @@ class TopicRows:
                 f"{', '.join(sorted(self.topics)[:5]) or 'none'}). Make it first, or mend the rows."
             )
         return topic
+
+
+def used_columns(names: Collection[str], *, has_topic: bool) -> tuple[str, ...]:
+    """Those of a frame's columns that are written, where all rows go to one topic or not."""
+    return tuple(name for name in _COLUMNS if name in names and not (name == "topic" and has_topic))
 
 
 def _check(schema: pa.Schema, columns: tuple[str, ...], topic: Topic | None) -> None:

@@ -3,10 +3,14 @@
     spark-submit --packages io.delta:delta-spark_4.1_2.13:4.1.0 \\
         --conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension \\
         --conf spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog \\
-        --py-files dist/duolog.zip examples/delta_to_log.py FOLDER
+        --py-files dist/duolog.zip examples/delta_to_log.py FOLDER [URL]
 
 FOLDER/items is the table, made with delta.enableChangeDataFeed=true; FOLDER/shop.log is a log with
-a route for the table shop.items. Start it again whenever the table has changed.
+a route for the table shop.items. Start it again whenever the table has changed, and whenever it was
+killed: each change is written once.
+
+With URL the log is written where `duolog serve` answers for it. Where that mirrors into Kafka
+(--bootstrap-servers), each change comes to Kafka once, and those of a key in their order.
 """
 
 import sys
@@ -15,12 +19,13 @@ from pyspark.sql import SparkSession
 
 from duolog.connector.lakes import follow_delta
 
-folder = sys.argv[1]
+folder, *url = sys.argv[1:]
+log = {"url": url[0]} if url else {"path": f"{folder}/shop.log"}
 spark = SparkSession.builder.appName("items to log").getOrCreate()
 changes = follow_delta(
     spark,
     f"{folder}/items",
-    path=f"{folder}/shop.log",
+    log,
     table="shop.items",
     keyColumns="id",
     queryName="items",

@@ -12,10 +12,16 @@ import pytest
 from pyarrow import parquet
 
 import duolog
-from duolog.log.model import Format, Op, Route, TopicSettings
+from duolog.log.model import Envelope, Format, Op, Route, TopicSettings
+from duolog.reach import reach
+from tests.integration.client_host import serving
 from tests.support.bare_python import bare_python, spark_submit
+from tests.support.delta_stories import told_by_delta, told_in_kafka
+from tests.support.distributions import Distributions
 from tests.support.host_server import TOKEN, Host
+from tests.support.kafka import Kafka
 from tests.support.lake import lake_jars
+from tests.support.mirror_runner import read_all, until
 from tests.support.spark_doors import values_in
 
 if TYPE_CHECKING:
@@ -26,10 +32,9 @@ EXAMPLES = ROOT / "examples"
 
 
 @pytest.fixture(scope="module")
-def zip_file() -> Path:
+def zip_file(distributions: Distributions) -> Path:
     """As `make dist` makes it."""
-    subprocess.run(["make", "dist"], cwd=ROOT, check=True, capture_output=True)
-    return ROOT / "dist" / "duolog.zip"
+    return distributions.py_files
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +77,7 @@ def test_the_zip_has_every_module(zip_file: Path) -> None:
         ["git", "ls-files", "*.py", "duolog/py.typed"],
         cwd=ROOT, check=True, capture_output=True, text=True,
     ).stdout.split()  # fmt: skip
-    beside = {"tests", "bench", "examples"}
+    beside = {"tests", "bench", "examples", "docker", "docs"}
     wanted = {
         file if file.startswith(("duolog/", "pyspark_")) else f"duolog/{file}"
         for file in tracked
@@ -98,32 +103,55 @@ def test_a_job_with_kafkas_columns_and_one_that_reads_it_back(
     assert acked == len(expected)
 
 
-def test_a_delta_table_and_its_changes(
-    spark: SparkSession, zip_file: Path, python: Path, shop: Path
+@pytest.mark.timeout(600)  # three jobs, each with a Spark of its own
+def test_a_delta_table_comes_to_kafka_each_change_once_and_in_order(
+    spark: SparkSession, kafka: Kafka, zip_file: Path, python: Path, tmp_path: Path
 ) -> None:
-    with duolog.open_log(shop / "shop.log") as log:
-        log.create_topic("items")
-        log.add_route("items", Route("shop.items", frozenset({Op.INSERT, Op.UPDATE, Op.DELETE})))
-    jars = ("--jars", ",".join(map(str, lake_jars())), *_delta_settings())
-    table = f"delta.`{shop / 'items'}`"
-    for statements in (
-        (
-            f"CREATE TABLE {table} (id INT, name STRING) USING delta "
-            "TBLPROPERTIES (delta.enableChangeDataFeed = true)",
-            f"INSERT INTO {table} VALUES (1, 'tea'), (2, 'cups')",
-        ),
-        (
-            f"UPDATE {table} SET name = 'pot' WHERE id = 2",
-            f"DELETE FROM {table} WHERE id = 1",
-        ),
-    ):
+    """By path, then by url; the host is killed, and a batch that it had is written again."""
+    topic = kafka.new_group().replace("group", "items")
+    with duolog.open_log(tmp_path / "shop.log") as log:
+        log.create_topic(
+            topic,
+            TopicSettings(partitions=2, envelope=Envelope.DEBEZIUM, tombstones_on_delete=False),
+        )
+        log.add_route(topic, Route("shop.items", frozenset({Op.INSERT, Op.UPDATE, Op.DELETE})))
+    table = f"delta.`{tmp_path / 'items'}`"
+
+    def follow(*url: str) -> None:
+        jars = ("--jars", ",".join(map(str, lake_jars())), *_delta_settings())
+        ran(submit(python, zip_file, tmp_path, "delta_to_log.py", *jars, arguments=url))
+
+    def change(*statements: str) -> None:
         for statement in statements:
-            spark.sql(statement)
-        ran(submit(python, zip_file, shop, "delta_to_log.py", *jars))
-    with duolog.open_log(shop / "shop.log") as log:
-        ops = [record.op for record in log.fetch("items", 0, 0)]
-    assert ops[:2] == [Op.READ, Op.READ]
-    assert sorted(ops[2:]) == sorted([Op.UPDATE, Op.DELETE])
+            spark.sql(statement.format(t=table))
+
+    change(
+        "CREATE TABLE {t} (id INT, name STRING) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+        "INSERT INTO {t} SELECT id, CONCAT('item ', id) FROM range(20)",
+    )
+    follow()
+    serve = ("--bootstrap-servers", kafka.bootstrap_servers)
+    with serving(tmp_path, *serve, log="shop.log") as url:
+        change(
+            "UPDATE {t} SET name = 'tea' WHERE id < 5",
+            "DELETE FROM {t} WHERE id IN (3, 7)",
+            "UPDATE {t} SET name = 'pot' WHERE id = 4",
+        )
+        follow(url)
+    commits = tmp_path / "items.checkpoint" / "commits"
+    last = max((file for file in commits.iterdir() if file.name.isdecimal()), key=_number)
+    for file in commits.glob(f"*{last.name}*"):  # and its checksum
+        file.unlink()  # as if Spark had been killed behind our commit and before its own
+    with serving(tmp_path, *serve, log="shop.log") as url:
+        change("INSERT INTO {t} VALUES (3, 'cups'), (50, 'rice')")
+        follow(url)
+        assert last.exists()
+        until(lambda: _is_mirrored(tmp_path / "shop.log", topic))
+    found = [read_all(kafka.bootstrap_servers, topic, partition) for partition in range(2)]
+    assert told_in_kafka(found) == told_by_delta(spark, str(tmp_path / "items"), followed_from=1)
+    for records in found:
+        assert [record.offset for record in records] == list(range(len(records)))
 
 
 def test_a_cluster_without_a_shared_disk_needs_pyspark_alone(
@@ -147,10 +175,26 @@ def test_a_cluster_without_a_shared_disk_needs_pyspark_alone(
 
 
 def submit(
-    python: Path, zip_file: Path, shop: Path, example: str, *more: str
+    python: Path,
+    zip_file: Path,
+    shop: Path,
+    example: str,
+    *more: str,
+    arguments: tuple[str, ...] = (),
 ) -> subprocess.CompletedProcess[str]:
-    job = (*more, "--py-files", str(zip_file), str(EXAMPLES / example), str(shop))
+    job = (*more, "--py-files", str(zip_file), str(EXAMPLES / example), str(shop), *arguments)
     return spark_submit(python, *job, folder=shop, python_path=zip_file)
+
+
+def _is_mirrored(path: Path, topic: str) -> bool:
+    """Whether Kafka has all that the log has."""
+    with reach(path) as log:
+        heads = {head.partition: head.next_offset for head in log.offsets(topic)}
+        return heads == {known.partition: known.next_log_offset for known in log.mirrors(topic)}
+
+
+def _number(file: Path) -> int:
+    return int(file.name)
 
 
 def _delta_settings() -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from duolog.log.embedded import EmbeddedLog, open_log
@@ -16,6 +17,8 @@ from tests.drills.connector.changes import VERSIONS, Event, keys, story
 from tests.drills.connector.streams import Stream
 
 _MOST_SHOWN = 5
+
+Told = dict[int, list[Event]]
 
 
 def staged_files(log: Path) -> list[str]:
@@ -42,10 +45,16 @@ def violations(stream: Stream, batches: int | None = None) -> list[str]:
         wrong.append(f"{stream.name} has {there} batches, Spark was told of {least}")
     if there < (epochs := 0 if last is None else last.epoch + 1):
         wrong.append(f"{stream.name} has {there} batches in {epochs} epochs")
-    for key in sorted(keys(there) | set(told)):
-        expected, events = story(key, there), told.get(key, [])
+    return [*wrong, *differences(stream.name, told, there)][:_MOST_SHOWN]
+
+
+def differences(name: str, told: Told, batches: int) -> list[str]:
+    """In which keys the events are not those of the first so many batches."""
+    wrong = []
+    for key in sorted(keys(batches) | set(told)):
+        expected, events = story(key, batches), told.get(key, [])
         if events != expected:
-            wrong.append(f"{stream.name}, key {key}: {_difference(expected, events)}")
+            wrong.append(f"{name}, key {key}: {_difference(expected, events)}")
     return wrong[:_MOST_SHOWN]
 
 
@@ -55,7 +64,7 @@ def batches_in(stream: Stream) -> int:
         return _batches_of(_told(log, stream.topic))
 
 
-def _batches_of(told: dict[int, list[Event]]) -> int:
+def _batches_of(told: Told) -> int:
     """By the last version: an epoch may have two files, where a driver died as it planned one."""
     rows = [event.after for events in told.values() for event in events if event.after is not None]
     return 1 + max((int(row["n"]) for row in rows), default=-1) // VERSIONS
@@ -70,10 +79,11 @@ def _committed(checkpoint: Path) -> int:
     return 1 + int(json.loads(plan.read_text().splitlines()[-1])["logOffset"])
 
 
-def _told(log: EmbeddedLog, topic: str) -> dict[int, list[Event]]:
-    """The events of each key in the order of their offsets."""
-    told: dict[int, list[Event]] = defaultdict(list)
-    home: dict[int, int] = {}
+def _told(log: EmbeddedLog, topic: str) -> Told:
+    return told_by(_records(log, topic))
+
+
+def _records(log: EmbeddedLog, topic: str) -> Iterator[tuple[int, bytes | None, bytes | None]]:
     for bounds in log.offsets(topic):
         at = 0
         while at < bounds.next_offset:
@@ -81,10 +91,18 @@ def _told(log: EmbeddedLog, topic: str) -> dict[int, list[Event]]:
             for record in fetched:
                 assert record.offset == at, f"{topic}/{bounds.partition} has a gap at {at}"
                 at += 1
-                key = json.loads(record.key or b"")["id"]
-                assert home.setdefault(key, bounds.partition) == bounds.partition, key
-                event = json.loads(record.value or b"")
-                told[key].append(Event(event["op"], event["before"], event["after"]))
+                yield bounds.partition, record.key, record.value
+
+
+def told_by(records: Iterable[tuple[int, bytes | None, bytes | None]]) -> Told:
+    """The events of each key in their order, by partition, key and value of each record."""
+    told: Told = defaultdict(list)
+    home: dict[int, int] = {}
+    for partition, key_text, value in records:
+        key = json.loads(key_text or b"")["id"]
+        assert home.setdefault(key, partition) == partition, key
+        event = json.loads(value or b"")
+        told[key].append(Event(event["op"], event["before"], event["after"]))
     return told
 
 

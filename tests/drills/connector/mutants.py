@@ -110,8 +110,8 @@ def commit_answers_first() -> Iterator[None]:
     """A commit answers Spark, and then appends."""
     commit = sink.commit.plain  # type: ignore[attr-defined]
 
-    def answered(*arguments: Any) -> None:
-        Thread(target=commit, args=arguments).start()
+    def answered(*arguments: Any, **more: Any) -> None:
+        Thread(target=commit, args=arguments, kwargs=more).start()
 
     with patch.object(sink.commit, "plain", answered):
         yield

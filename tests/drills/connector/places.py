@@ -108,11 +108,11 @@ def _stage(plain: Any) -> Any:
 
 
 def _commit(plain: Any) -> Any:
-    def commit(planned: Any, epoch: int, staged: Any) -> Any:
+    def commit(planned: Any, epoch: int, staged: Any, **more: Any) -> Any:
         name = planned.stage.writer.name
         reached("before_commit", name, epoch=epoch)
         with mutated(name):
-            appended = commit.plain(planned, epoch, staged)  # type: ignore[attr-defined]
+            appended = commit.plain(planned, epoch, staged, **more)  # type: ignore[attr-defined]
         reached("committed", name, epoch=epoch)
         return appended
 

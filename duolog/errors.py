@@ -29,8 +29,15 @@
     │   ├── IncompatibleSchema      breaks what the subject promises; names the field
     │   ├── StagedForOtherTopic     a part was staged for a topic that was dropped or grown
     │   ├── PartitionHeld           another consumer of the group is being answered
-    │   ├── GroupHasMembers         Kafka lets nobody else move a group that has members
+    │   ├── NotSettled              acknowledged in the log, and not in Kafka within the time given
+    │   ├── MembershipOver          a consumer's place in its group is not what it thinks
+    │   │   ├── StaleGeneration         its partitions have changed: it asks which it has now
+    │   │   └── UnknownMember           its session is over, or the host was started anew
+    │   ├── PartitionRevoked        acknowledged what another member of the group has now
+    │   ├── IncompatibleGroup       a group's members in Kafka share out partitions in another way
+    │   ├── GroupHasMembers         a group that has members is not moved by others
     │   ├── MirrorChanged           compare-and-set of a mirror lost the race: another worker
+    │   ├── MirrorDetached          a mirror does not begin again until somebody says so
     │   └── PortTaken               nothing can listen there now
     ├── OffsetOutOfRange          carries the earliest and the latest offset
     ├── RecordsLost               what a reader had still to read is gone
@@ -46,6 +53,9 @@
     │   ├── UnsupportedLocation     network file systems, object stores
     │   ├── UnsupportedFormat       written by a newer Duolog, or not a log
     │   ├── DamagedLog              what was once durable is not there as it was
+    │   ├── NotABackup              the source of a restore is none, or an unfinished one
+    │   ├── FolderNotEmpty          a backup or a restored log needs a place of its own
+    │   ├── RestoreUnfinished       a restore into this directory has not come to its end
     │   └── LogClosed
     ├── Undecodable               bytes that are not what their schema says
     ├── RegistryFault             a schema registry
@@ -75,10 +85,17 @@
     │   └── DataFusionNotFound      it answers SELECT
     ├── KafkaFault                a Kafka cluster that a log is mirrored into
     │   ├── KafkaUnreachable        no broker answered in time
+    │   │   ├── KafkaUntrusted          TLS failed: a certificate, a host name, no TLS there at all
+    │   │   └── KafkaTokenUnavailable   whoever gives tokens gives none
     │   ├── KafkaUnsupported        it does not know a request that the mirror needs
+    │   ├── KafkaWorkerUnavailable  the host's Kafka worker does not run, or does not answer in time
     │   ├── KafkaFeedForbidden      commits of groups may not be watched; they can be asked for
+    │   ├── KafkaOffsetsHaveGaps    a log that is restored from there could not have the same
+    │   ├── InvalidToken            what was given is no token, or one that has ended
     │   └── KafkaRefused            it said no; the message has its own words
+    │       └── KafkaLoginRefused       it does not know who comes, or not this password or token
     ├── MirrorHalted              a mirror stands still until somebody decides what to do
+    │   ├── CopiesInKafka           somebody else writes the log's records into its Kafka topic
     │   ├── KafkaTopicMissing       the Kafka topic was deleted
     │   ├── KafkaTopicRecreated     it was deleted and made again
     │   ├── KafkaTopicUnfit         its partitions or settings cannot hold what the log's topic has
@@ -88,6 +105,7 @@
     │   └── RecordsRefused          records that Kafka does not take, and the mirror is not to skip
     ├── DownloadFailed            jars could not be fetched; ends with what was said about it
     ├── LocalKafkaFailed          a broker on this machine did not start; ends with its log
+    ├── DemoFailed                a process of the demo ended, or showed something wrong
     ├── AttemptsExhausted         a record failed as often as it may, and nobody takes it over
     ├── ClientClosed              a consumer or publisher was used after it was closed
     ├── TooBusy                   a host has more to do than it takes on; nothing was done
@@ -108,15 +126,18 @@ __all__ = [
     "Cancelled",
     "ClientClosed",
     "Conflict",
+    "CopiesInKafka",
     "DataFusionNotFound",
     "DamagedLog",
     "DamagedPart",
+    "DemoFailed",
     "DiskFull",
     "DownloadFailed",
     "DuologError",
     "EpochContentMismatch",
     "EpochGap",
     "EpochTooOld",
+    "FolderNotEmpty",
     "ForbiddenTopic",
     "GroupHasMembers",
     "HostFailed",
@@ -124,6 +145,7 @@ __all__ = [
     "HostMismatch",
     "HostRefused",
     "HostUnreachable",
+    "IncompatibleGroup",
     "IncompatibleSchema",
     "InvalidFilter",
     "InvalidName",
@@ -133,33 +155,44 @@ __all__ = [
     "InvalidSchema",
     "InvalidSetting",
     "InvalidSql",
+    "InvalidToken",
     "JavaNotFound",
     "JavaTooOld",
     "KafkaFault",
     "KafkaFeedForbidden",
+    "KafkaOffsetsHaveGaps",
+    "KafkaLoginRefused",
     "KafkaRefused",
+    "KafkaTokenUnavailable",
     "KafkaTopicMissing",
     "KafkaTopicRecreated",
     "KafkaTopicUnfit",
     "KafkaUnreachable",
     "KafkaUnsupported",
+    "KafkaUntrusted",
+    "KafkaWorkerUnavailable",
     "LocalKafkaFailed",
     "LogBusy",
     "LogClosed",
     "LogNotFound",
     "LogUnusable",
+    "MembershipOver",
     "MirrorChanged",
+    "MirrorDetached",
     "MirrorDiverged",
     "MirrorHalted",
     "MirrorOfCopy",
     "MirrorRefused",
     "NameTaken",
+    "NotABackup",
     "NotFound",
+    "NotSettled",
     "NotWritten",
     "NothingToAudit",
     "OffsetOutOfRange",
     "OutcomeUnknown",
     "PartitionHeld",
+    "PartitionRevoked",
     "PortTaken",
     "PositionChanged",
     "PySparkNotFound",
@@ -174,15 +207,18 @@ __all__ = [
     "RegistryFault",
     "RegistryRefused",
     "RegistryUnreachable",
+    "RestoreUnfinished",
     "RocksDBNotFound",
     "RouteTaken",
     "SequenceContentMismatch",
     "SequenceTooOld",
     "StagedForOtherTopic",
+    "StaleGeneration",
     "TooBusy",
     "ToolMissing",
     "Undecodable",
     "UnknownGroup",
+    "UnknownMember",
     "UnknownPartition",
     "UnknownRoute",
     "UnknownSchema",
@@ -361,16 +397,50 @@ class PartitionHeld(Conflict):
         return _rebuild_partition_held, (str(self), self.holder)
 
 
+class MembershipOver(Conflict):
+    """A consumer's place in its group is not what it thinks. Consume again with the member_id alone
+    to be told.
+    """
+
+
+class StaleGeneration(MembershipOver):
+    """The member's partitions have changed since it was told which they are."""
+
+
+class UnknownMember(MembershipOver):
+    """The group has no such member: its session is over, or the host was started anew."""
+
+
+class PartitionRevoked(Conflict):
+    """An acknowledgement of a partition that another member of the group has now. It is read again
+    there, from the last acknowledgement that was taken.
+    """
+
+
+class IncompatibleGroup(Conflict):
+    """A native consumer cannot join: how the group's members in Kafka share out partitions is not
+    known here.
+    """
+
+
 class MirrorChanged(Conflict):
     """Another worker has changed a mirror since it was read."""
+
+
+class MirrorDetached(Conflict):
+    """A mirror that was detached does not begin again until somebody says so."""
 
 
 def _rebuild_partition_held(message: str, holder: str) -> PartitionHeld:
     return PartitionHeld(message, holder=holder)
 
 
+class NotSettled(Conflict):
+    """A group is acknowledged in the log, and Kafka's side is not there yet. Wait again."""
+
+
 class GroupHasMembers(Conflict):
-    """A group's position cannot be set in Kafka while consumers are members of it there."""
+    """A group's position cannot be set while consumers are members of it, here or in Kafka."""
 
 
 class PortTaken(Conflict):
@@ -462,6 +532,18 @@ class UnsupportedFormat(LogUnusable):
 
 class DamagedLog(LogUnusable):
     """What was once durable is not there as it was."""
+
+
+class NotABackup(LogUnusable):
+    """What is to be restored is no backup, or one that was not finished."""
+
+
+class FolderNotEmpty(LogUnusable):
+    """A backup or a restored log needs a folder of its own."""
+
+
+class RestoreUnfinished(LogUnusable):
+    """A restore into this directory has not come to its end."""
 
 
 class LogClosed(LogUnusable):
@@ -592,12 +674,32 @@ class KafkaUnreachable(KafkaFault):
     """No broker answered in time. The message says for how long it was tried."""
 
 
+class KafkaUntrusted(KafkaUnreachable):
+    """No TLS connection: one side does not trust the other's certificate, or one speaks no TLS."""
+
+
+class KafkaTokenUnavailable(KafkaUnreachable):
+    """There is no token to log in with: its provider failed, or does not answer."""
+
+
+class InvalidToken(KafkaFault):
+    """What a token provider answered is no token, or one that has ended."""
+
+
+class KafkaWorkerUnavailable(KafkaFault):
+    """The host's Kafka worker does not run, has ended, or did not answer in time."""
+
+
 class KafkaUnsupported(KafkaFault):
     """The broker does not know a request that the mirror needs."""
 
 
 class KafkaFeedForbidden(KafkaFault):
     """The commits of groups may not be read as they are made."""
+
+
+class KafkaOffsetsHaveGaps(KafkaFault):
+    """Kafka's offsets are not one after the other, as those of a log are."""
 
 
 class KafkaRefused(KafkaFault):
@@ -615,8 +717,22 @@ def _rebuild_kafka_refused(message: str, error: int) -> KafkaRefused:
     return KafkaRefused(message, error=error)
 
 
+class KafkaLoginRefused(KafkaRefused):
+    """Kafka does not let us in: it does not know the user, or not this password or token."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, error=58)  # Kafka's number for it
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return KafkaLoginRefused, (str(self),)
+
+
 class MirrorHalted(DuologError):
     """A mirror stands still until somebody decides what is to become of it."""
+
+
+class CopiesInKafka(MirrorHalted):
+    """Somebody else writes the log's records into the Kafka topic of its mirror."""
 
 
 class KafkaTopicMissing(MirrorHalted):
@@ -653,6 +769,10 @@ class DownloadFailed(DuologError):
 
 class LocalKafkaFailed(DuologError):
     """A broker on this machine did not start, or ended by itself. Ends with its last log lines."""
+
+
+class DemoFailed(DuologError):
+    """A process of the demo ended by itself, or what it showed does not add up."""
 
 
 class AttemptsExhausted(DuologError):

@@ -19,6 +19,7 @@
 
     [mirror]                        DUOLOG_MIRROR (JSON)
     when_refused = "dlq"            or "halt": records that Kafka does not take
+    offset_header = "log-offset"    a header with each record's offset in the log; none if not set
     groups_exclude = "test-.*"      --groups-exclude
 
     [topics]                        DUOLOG_TOPICS (JSON)
@@ -39,7 +40,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ByteSize, ConfigDict, FiniteFloat, SecretStr, ValidationError
+from pydantic import (
+    BaseModel,
+    ByteSize,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    SecretStr,
+    ValidationError,
+)
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -116,6 +125,7 @@ class MirrorSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     when_refused: Literal["dlq", "halt"] = "dlq"
+    offset_header: str | None = Field(default=None, min_length=1, max_length=200)
     groups: str = ".*"
     groups_exclude: str = "console-consumer-.*,connect-.*,__.*"
 

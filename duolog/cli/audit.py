@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from duolog.cli import output
+from duolog.cli import completing, output
 from duolog.cli.kafka_options import (
     BootstrapServers,
     Groups,
@@ -33,7 +33,12 @@ def audit(
     bootstrap_servers: BootstrapServers = None,
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", metavar="T", help="These alone; may be repeated."),
+        typer.Option(
+            "--topic",
+            metavar="T",
+            help="These alone; may be repeated.",
+            autocompletion=completing.topics,
+        ),
     ] = None,
     sample: Annotated[
         int | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from importlib import metadata
+from pathlib import Path
 
 from duolog.jars.java import OLDEST_JAVA, java_version
 
@@ -49,7 +51,8 @@ def python() -> Finding:
 
 def libraries() -> Iterator[Finding]:
     """The versions that are installed, against those that Duolog was made for."""
-    wanted = dict(map(_requirement, metadata.requires("duolog") or ()))
+    always = [line for line in metadata.requires("duolog") or () if "extra ==" not in line]
+    wanted = dict(map(requirement, always))
     for name in _NEEDED:
         fits = wanted.get(name, "")
         try:
@@ -65,7 +68,7 @@ def libraries() -> Iterator[Finding]:
             )
 
 
-def _requirement(line: str) -> tuple[str, str]:
+def requirement(line: str) -> tuple[str, str]:
     """`rocksdict<0.4,>=0.3.29; extra == "x"` as name and versions."""
     match = re.match(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*)", line)
     if match is None:
@@ -101,20 +104,23 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, match[0].split("."))) if match else ()
 
 
-def java() -> Finding:
-    """Only a warning: topics, groups and publishing need none."""
+def java() -> tuple[Finding, int | None]:
+    """Only a warning: topics, groups and publishing need none. And its version, if it runs."""
     advice = f"Only Spark and a local Kafka need it: Java {OLDEST_JAVA} or newer."
-    program = shutil.which("java")
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if program is None:
-        return Finding("java", Status.WARNING, "not found", advice)
+        return Finding("java", Status.WARNING, "not found", advice), None
     try:
-        told = subprocess.run(  # noqa: S603 - what PATH calls java
+        told = subprocess.run(  # noqa: S603 - what JAVA_HOME or PATH calls java
             [program, "-version"], capture_output=True, text=True, timeout=_JAVA_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError):
-        return Finding("java", Status.WARNING, f"{program} does not run", advice)
+        where = " (of JAVA_HOME)" if home else ""
+        return Finding("java", Status.WARNING, f"{program}{where} does not run", advice), None
     lines = (told.stderr or told.stdout).strip().splitlines()
-    version = java_version(lines[0] if lines else "")
+    shown = next((line for line in lines if "version" in line), program)
+    version = java_version(shown)
     if version is None or version < OLDEST_JAVA:
-        return Finding("java", Status.WARNING, lines[0] if lines else program, advice)
-    return Finding("java", Status.OK, lines[0])
+        return Finding("java", Status.WARNING, shown, advice), version
+    return Finding("java", Status.OK, shown), version

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from duolog.cli import shown
 from duolog.cli.checkup import Finding, Status
+from duolog.cli.checkup_machine import latest_record
 from duolog.errors import DuologError, LogBusy, LogNotFound
 from duolog.log import EmbeddedLog, LogOptions, open_log
+from duolog.log.model import Topic
 
 _LOCK_WAIT_SECONDS = 1.0
 
@@ -45,6 +47,21 @@ def log(folder: Path, options: LogOptions) -> Iterator[Finding]:
         yield Finding("log", Status.OK, f"opens; all that was durable is there ({folder})")
         yield _identity(opened)
         yield _ends(opened)
+        latest = [each.last_ts_ms for topic in opened.topics() for each in opened.offsets(topic.id)]
+        ahead = latest_record(max(latest, default=0), options.clock.now_ms())
+        if ahead is not None:
+            yield ahead
+
+
+def topics_of(folder: Path, options: LogOptions) -> tuple[Topic, ...]:
+    """The log's topics, wherever it is asked; none where it cannot be."""
+    from duolog.reach import reach
+
+    try:
+        with reach(folder, options=options) as opened:
+            return tuple(opened.topics())
+    except DuologError:
+        return ()
 
 
 def _identity(opened: EmbeddedLog) -> Finding:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duolog.cli import output
+from duolog.cli import completing, output
 from duolog.cli.opening import opened
 from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, OnePartition, TopicName
 from duolog.cli.record_lines import Lines
@@ -27,7 +27,12 @@ def consume(
     topic: TopicName,
     group: Annotated[
         str | None,
-        typer.Option(metavar="G", help="Begin where this group is.", show_default=False),
+        typer.Option(
+            metavar="G",
+            help="Begin where this group is.",
+            show_default=False,
+            autocompletion=completing.groups,
+        ),
     ] = None,
     begin: Annotated[
         str,

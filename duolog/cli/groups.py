@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from duolog.cli import output, shown
+from duolog.cli import completing, output, shown
 from duolog.cli.opening import confirmed, opened
 from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, OnePartition, Yes
 from duolog.cli.starts import start_of
-from duolog.log.model import GroupPosition, PartitionOffsets
+from duolog.log.model import GroupMember, GroupPosition, PartitionOffsets
 
 if TYPE_CHECKING:
     from duolog.log import LogAccess
 
 app = typer.Typer(no_args_is_help=True, help="Look at consumer groups, move and remove them.")
 
-GroupName = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
+GroupName = Annotated[
+    str, typer.Argument(metavar="GROUP", show_default=False, autocompletion=completing.groups)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +86,17 @@ def describe(
     token: HostToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Where a group is in each partition of the topics that it reads."""
+    """Where a group is in each partition of the topics that it reads, and who reads for it now."""
     from duolog.errors import UnknownGroup
 
     with opened(log, url, token) as opened_log:
         parts = list(_progress(opened_log, group))
-    if not parts:
+        members = opened_log.group_members(group)
+    if not parts and not members:
         raise UnknownGroup(f"Group '{group}' has no position in any topic.")
     if as_json:
         for progress in parts:
-            output.json_line(_fields(progress))
+            output.json_line(_fields(progress, members))
         return
     output.table(
         ["topic", ">part.", ">position", ">next", ">lag", "moved", "by"],
@@ -109,6 +113,22 @@ def describe(
             for each in parts
         ],
     )
+    if members:
+        output.table(
+            ["member", "kind", "client", "host", "topic", "partitions", ">generation"],
+            [
+                [
+                    each.member_id,
+                    each.kind,
+                    each.client_id,
+                    each.host,
+                    each.topic,
+                    ", ".join(map(str, each.partitions)) or "-",
+                    "" if each.generation is None else str(each.generation),
+                ]
+                for each in members
+            ],
+        )
 
 
 @app.command()
@@ -207,8 +227,13 @@ def _progress(log: LogAccess, group: str | None) -> list[Progress]:
     return found
 
 
-def _fields(progress: Progress) -> dict[str, Any]:
+def _fields(progress: Progress, members: Sequence[GroupMember]) -> dict[str, Any]:
     position, offsets = progress.position, progress.offsets
+    owners = [
+        each
+        for each in members
+        if each.topic == offsets.topic and offsets.partition in each.partitions
+    ]
     return {
         "group": progress.group,
         "topic": offsets.topic,
@@ -221,6 +246,8 @@ def _fields(progress: Progress) -> dict[str, Any]:
         "version": None if position is None else position.version,
         "changed_at_ms": None if position is None else position.changed_at_ms,
         "changed_by": None if position is None else position.changed_by,
+        "member": owners[0].member_id if owners else None,
+        "member_kind": owners[0].kind if owners else None,
     }
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from duolog.cli import output
+from duolog.cli.kafka_security import security_of, write_settings
 from duolog.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -36,6 +37,14 @@ def kafka(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port on loopback; 0 takes a free one.")
     ] = DEFAULT_PORT,
+    security: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROTOCOL",
+            help="SSL, SASL_PLAINTEXT or SASL_SSL: a second listener with TLS, a login, or both.",
+            show_default=False,
+        ),
+    ] = None,
     fetch: Annotated[
         bool, typer.Option("--fetch", help="Only fetch what it needs, for later without network.")
     ] = False,
@@ -44,6 +53,8 @@ def kafka(
     """Run a real Apache Kafka on this machine, for trying out and for tests.
 
     One node on loopback, without passwords; Ctrl-C ends it. Needs Java 17.
+    With --security it has a second listener, whose address is printed, and
+    says in which file the settings for it are.
     What it is made of is fetched once (43 MB) with the Ivy inside PySpark and
     kept in ~/.cache/duolog, or in what DUOLOG_CACHE names. A mirror of Maven
     Central is named by DUOLOG_MAVEN_URL or, with an Ivy settings file, by
@@ -60,23 +71,30 @@ def kafka(
             else:
                 output.note(f"Kafka {KAFKA_VERSION} is in {folder}.")
             return
-        with LocalKafka(data, port=port) as broker:
+        protocol = None if security is None else security.upper()
+        secured = None if protocol is None else security_of(protocol)
+        with LocalKafka(data, port=port, security=secured) as broker:
             try:
-                _say_ready(broker, as_json=as_json, kept=data is not None)
+                _say_ready(broker, protocol, as_json=as_json, kept=data is not None)
                 broker.wait()
             except KeyboardInterrupt:
                 return
 
 
-def _say_ready(broker: LocalKafka, *, as_json: bool, kept: bool) -> None:
-    servers = broker.bootstrap_servers
+def _say_ready(broker: LocalKafka, protocol: str | None, *, as_json: bool, kept: bool) -> None:
+    servers = broker.bootstrap_servers if protocol is None else broker.address_of(protocol)
+    settings = None if protocol is None else str(write_settings(broker, protocol))
     if as_json:
         told = {"bootstrap_servers": servers, "pid": broker.pid, "data": str(broker.folder)}
+        if settings is not None:
+            told["settings"] = settings
         output.json_line({**told, "log": str(broker.log_file)})
     else:
         output.write(f"{servers}\n".encode())
         until = "" if kept else ", until it ends"
         output.note(f"Kafka takes work. Its data are in {broker.folder}{until}. Ctrl-C ends it.")
+        if settings is not None:
+            output.note(f"How to come in by {protocol} is in {settings}, as the table [kafka].")
     output.flush()
 
 

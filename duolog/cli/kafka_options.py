@@ -49,7 +49,7 @@ GroupsExclude = Annotated[
 
 def kafka_flags(bootstrap_servers: str | None, pairs: list[str] | None) -> dict[str, str]:
     """What was given on the command line, for `[kafka]`."""
-    from duolog.bridge.kafka.settings import SECRETS
+    from duolog.bridge.kafka.setting_names import SECRETS, canonical
 
     given: dict[str, str] = {}
     for pair in pairs or ():
@@ -57,7 +57,7 @@ def kafka_flags(bootstrap_servers: str | None, pairs: list[str] | None) -> dict[
         name = name.strip()
         if not equals or not name:
             raise typer.BadParameter("Write settings as name=value.", param_hint="-X")
-        if name in SECRETS:
+        if canonical(name) in SECRETS:
             raise typer.BadParameter(
                 f"Everybody on this machine can read {name} here. Give it in [kafka] of a settings "
                 "file, or in DUOLOG_KAFKA.",

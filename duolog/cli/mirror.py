@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duolog.cli import output
-from duolog.cli.opening import opened
-from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder
+from duolog.cli import completing, output
+from duolog.cli.opening import confirmed, opened
+from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, Yes
+from duolog.log.mirror_modes import MirrorMode
 
 if TYPE_CHECKING:
-    from duolog.log import LogAccess
-    from duolog.log.mirror_model import Mirror
+    from duolog.log.mirrored import MirroredPartition
 
 app = typer.Typer(no_args_is_help=True, help="The mirror of a log in Kafka.")
 
 
-@dataclass(frozen=True, slots=True)
-class MirroredPartition:
-    """How far a partition is mirrored."""
-
-    mirror: Mirror
-    next_offset: int  # of the log
-
-    @property
-    def behind(self) -> int:
-        """How many records Kafka has still to get."""
-        return max(0, self.next_offset - self.mirror.next_log_offset)
-
-    @property
-    def skipped(self) -> int:
-        return sum(skip.count for skip in self.mirror.skips)
+TopicOrAll = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[TOPIC]",
+        help="This one alone.",
+        show_default=False,
+        autocompletion=completing.topics,
+    ),
+]
 
 
 @app.callback()
@@ -42,9 +35,7 @@ def mirror() -> None:
 
 @app.command()
 def status(
-    topic: Annotated[
-        str | None, typer.Argument(metavar="[TOPIC]", help="This one alone.", show_default=False)
-    ] = None,
+    topic: TopicOrAll = None,
     log: LogFolder = None,
     url: HostUrl = None,
     token: HostToken = None,
@@ -53,10 +44,13 @@ def status(
     """How far each partition is in Kafka.
 
     MIRRORED is the offset of the log up to which Kafka has it, and IN KAFKA
-    the offset after the last of these records there.
+    the offset after the last of these records there. PHASE is what its worker
+    does, as it has said in the last 15 seconds.
     """
+    from duolog.log.mirrored import mirrored_partitions
+
     with opened(log, url, token) as opened_log:
-        partitions = _partitions(opened_log, topic)
+        partitions = list(mirrored_partitions(opened_log, topic))
     if as_json:
         for each in partitions:
             output.json_line(_fields(each))
@@ -69,6 +63,7 @@ def status(
             "TOPIC",
             ">PARTITION",
             "KAFKA TOPIC",
+            "PHASE",
             ">MIRRORED",
             ">BEHIND",
             ">SKIPPED",
@@ -76,22 +71,108 @@ def status(
         ),
         [
             (
-                each.mirror.topic,
-                str(each.mirror.partition),
-                each.mirror.target.kafka_topic,
-                f"{each.mirror.next_log_offset:,}",
+                each.topic,
+                str(each.partition),
+                each.kafka_topic or "",
+                each.phase,
+                f"{each.mirrored_offset:,}",
                 f"{each.behind:,}",
-                f"{each.skipped:,}",
-                f"{each.mirror.next_kafka_offset:,}",
+                "" if each.mirror is None else f"{each.mirror.skipped:,}",
+                "" if each.mirror is None else f"{each.mirror.next_kafka_offset:,}",
             )
             for each in partitions
         ],
     )
+    for trouble in dict.fromkeys(each.trouble for each in partitions):
+        if trouble is not None:
+            output.note(trouble)
+
+
+@app.command()
+def pause(
+    topic: TopicOrAll = None,
+    log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send nothing more to Kafka until it is resumed.
+
+    Of one topic, or of all and of those to come. A host notices within a
+    second; groups go on as far as Kafka has the log.
+    """
+    changed = _set(MirrorMode.PAUSED, topic, log, url, token, as_json=as_json)
+    _report(changed, topic, "is paused", as_json=as_json)
+
+
+@app.command()
+def resume(
+    topic: TopicOrAll = None,
+    log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
+    as_json: AsJson = False,
+) -> None:
+    """Go on exactly where it was paused.
+
+    A mirror that was halted by copies in Kafka goes on behind them. One that
+    was detached begins again, when it is named.
+    """
+    changed = _set(MirrorMode.ON, topic, log, url, token, as_json=as_json)
+    _report(changed, topic, "goes on", as_json=as_json)
+
+
+@app.command()
+def detach(
+    topic: TopicOrAll = None,
+    yes: Yes = False,
+    log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
+    as_json: AsJson = False,
+) -> None:
+    """End a mirror for good; the Kafka topic stays as it is.
+
+    What is known of it is forgotten, so groups have native positions only.
+    `duolog mirror resume TOPIC` begins it again, into a Kafka topic that has
+    none of its records: delete the old one first.
+    """
+    confirmed(f"End the mirror of {topic or 'all topics'}, and forget how far it is?", yes=yes)
+    changed = _set(MirrorMode.DETACHED, topic, log, url, token, as_json=as_json)
+    _report(changed, topic, "is detached", as_json=as_json)
+
+
+def _set(
+    mode: MirrorMode,
+    topic: str | None,
+    log: str | None,
+    url: str | None,
+    token: str | None,
+    *,
+    as_json: bool,
+) -> tuple[str, ...]:
+    with opened(log, url, token) as opened_log:
+        changed = opened_log.set_mirror_mode(topic, mode)
+    if as_json:
+        output.json_line({"mode": mode.value, "changed": list(changed)})
+    return changed
+
+
+def _report(changed: tuple[str, ...], topic: str | None, done: str, *, as_json: bool) -> None:
+    if as_json:
+        return
+    if changed:
+        output.note("\n".join(f"The mirror of {name} {done}." for name in changed))
+    else:
+        what = "No topic's mirror" if topic is None else f"The mirror of {topic}"
+        output.note(f"{what} is changed: nothing is to be done.")
 
 
 @app.command()
 def restart(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Of the log.")],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="Of the log.", autocompletion=completing.topics)
+    ],
     log: LogFolder = None,
     url: HostUrl = None,
     token: HostToken = None,
@@ -114,30 +195,20 @@ def restart(
         output.note(f"{topic} has no mirror: there is nothing to begin anew.")
 
 
-def _partitions(log: LogAccess, topic: str | None) -> list[MirroredPartition]:
-    mirrors = log.mirrors(topic)
-    ends = {
-        (offsets.topic, offsets.partition): offsets.next_offset
-        for name in sorted({mirror.topic for mirror in mirrors})
-        for offsets in log.offsets(name)
-    }
-    return [
-        MirroredPartition(mirror, ends[(mirror.topic, mirror.partition)])
-        for mirror in sorted(mirrors, key=lambda mirror: (mirror.topic, mirror.partition))
-    ]
-
-
 def _fields(each: MirroredPartition) -> dict[str, object]:
-    target = each.mirror.target
+    mirror = each.mirror
     return {
-        "topic": each.mirror.topic,
-        "partition": each.mirror.partition,
-        "kafka_topic": target.kafka_topic,
-        "cluster_id": target.cluster_id,
-        "mirrored_offset": each.mirror.next_log_offset,
+        "topic": each.topic,
+        "partition": each.partition,
+        "kafka_topic": each.kafka_topic,
+        "cluster_id": None if mirror is None else mirror.target.cluster_id,
+        "phase": each.phase,
+        "code": each.code,
+        "trouble": each.trouble,
+        "mirrored_offset": each.mirrored_offset,
         "next_offset": each.next_offset,
         "behind": each.behind,
-        "skipped": each.skipped,
-        "kafka_offset": each.mirror.next_kafka_offset,
-        "runs": len(each.mirror.runs),
+        "skipped": 0 if mirror is None else mirror.skipped,
+        "kafka_offset": None if mirror is None else mirror.next_kafka_offset,
+        "runs": 0 if mirror is None else len(mirror.runs),
     }

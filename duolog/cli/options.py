@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from duolog.cli import completing
+
 LogFolder = Annotated[
     str | None,
     typer.Option(
@@ -35,7 +37,13 @@ HostToken = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON lines on stdout; errors as JSON too.")]
 TopicName = Annotated[
-    str, typer.Argument(metavar="TOPIC", help="Its name, alias or id.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="TOPIC",
+        help="Its name, alias or id.",
+        show_default=False,
+        autocompletion=completing.topics,
+    ),
 ]
 OnePartition = Annotated[
     int | None,

@@ -13,6 +13,8 @@ from typer.core import TyperGroup
 from duolog.cli import (
     acknowledge,
     audit,
+    backup,
+    bench,
     consume,
     demo,
     doctor,
@@ -21,13 +23,14 @@ from duolog.cli import (
     mirror,
     publish,
     registry,
+    restore,
     serve,
     sources,
     sql,
     token,
     topics,
 )
-from duolog.errors import DuologError
+from duolog.errors import DuologError, ToolMissing
 
 INTERRUPTED = 130
 READER_GONE = 141  # as a program that SIGPIPE has ended
@@ -51,6 +54,14 @@ class Program(TyperGroup):
             sys.stdout.flush()
         except DuologError as error:
             report(str(error), error.code, as_json=as_json)
+            raise typer.Exit(1) from error
+        except ModuleNotFoundError as error:
+            from duolog.cli.extras import what_to_install
+
+            advice = what_to_install(error)
+            if advice is None:
+                raise
+            report(advice, ToolMissing.code, as_json=as_json)
             raise typer.Exit(1) from error
         except UsageError as error:
             if not as_json:
@@ -123,8 +134,11 @@ app.command()(sql.sql)
 app.command()(serve.serve)
 app.add_typer(mirror.app, name="mirror")
 app.command()(audit.audit)
+app.command()(backup.backup)
+app.command()(restore.restore)
 app.add_typer(token.app, name="token")
 app.command()(registry.registry)
 app.command()(kafka.kafka)
 app.command()(demo.demo)
 app.command()(doctor.doctor)
+app.command()(bench.bench)

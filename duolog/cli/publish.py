@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from duolog.cli import output, shown
+from duolog.cli import completing, output, shown
 from duolog.cli.opening import opened
 from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, names
 from duolog.cli.senders import ToRoutes, ToRoutesOnce, ToTopic
@@ -20,7 +20,12 @@ _LINE_BYTES_PER_RECORD_BYTE = 8  # JSON may write a byte as \u0000; the rest is 
 def publish(
     topic: Annotated[
         str | None,
-        typer.Argument(metavar="TOPIC", help="Left out with --table.", show_default=False),
+        typer.Argument(
+            metavar="TOPIC",
+            help="Left out with --table.",
+            show_default=False,
+            autocompletion=completing.topics,
+        ),
     ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Each line is a value, as it is.")] = False,
     table: Annotated[

@@ -138,6 +138,7 @@ def _workers(settings: Settings, path: str) -> list[WorkerCommand]:
         "bootstrap_servers": given.pop("bootstrap.servers"),
         "settings": given,
         "when_refused": settings.mirror.when_refused,
+        "offset_header": settings.mirror.offset_header,
         "groups": settings.mirror.groups,
         "groups.exclude": settings.mirror.groups_exclude,
     }

@@ -94,6 +94,7 @@ def summary(topic: Topic, offsets: Offsets) -> dict[str, Any]:
         "bytes": _bytes(offsets),
         "retention_seconds": settings.retention.seconds,
         "retention_max_bytes": settings.retention.max_bytes,
+        "retention_waits_for_mirror": settings.retention.waits_for_mirror,
         "dedup_window_seconds": settings.dedup_window_seconds,
         "key_format": settings.key_format,
         "value_format": settings.value_format,

@@ -144,6 +144,7 @@ def alter(
                 Retention(
                     now.seconds if retention_seconds is None else seconds,
                     now.max_bytes if retention_max_bytes is None else max_bytes,
+                    now.waits_for_mirror,
                 ),
             )
         topic_view.show(opened_log, changed, as_json=as_json)

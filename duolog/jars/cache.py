@@ -55,7 +55,8 @@ def _complete(folder: Path) -> list[Path] | None:
         sizes = [jar.stat().st_size for jar in jars]
     except (OSError, ValueError):
         return None
-    return jars if sizes == list(listed.values()) else None
+    is_whole = sizes == list(listed.values()) and all(map(zipfile.is_zipfile, jars))
+    return jars if is_whole else None
 
 
 def _filled(folder: Path, fill: Callable[[Path], None]) -> list[Path]:

@@ -110,7 +110,7 @@ def _advice() -> str:
     return (
         "Look whether the repository can be reached from here and has it. A mirror is named by "
         f"{URL_VARIABLE} or {SETTINGS_VARIABLE}, a proxy by HTTPS_PROXY; or copy {cache_folder()} "
-        "from a machine that has the jars."
+        "from a machine that has the jars: `duolog demo --fetch` fetches all that the demo needs."
     )
 
 
@@ -135,7 +135,8 @@ class _Count:
 
     def __str__(self) -> str:
         """Ivy first finds all modules, then fetches their jars."""
-        told = f"Fetching {self._title}: {self._modules} libraries found"
+        libraries = "library" if self._modules == 1 else "libraries"
+        told = f"Fetching {self._title}: {self._modules} {libraries}"
         if self._jars:
-            told += f", {self._jars} fetched ({self._kilobytes / 1000:.0f} MB)"
+            told += f", {self._jars} fetched, {self._kilobytes / 1000:.0f} MB"
         return told

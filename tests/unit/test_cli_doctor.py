@@ -44,13 +44,16 @@ def test_a_machine_that_runs_this_is_fit(duolog: Duolog) -> None:
     assert result.exit_code == 0
     for name in ("python", "numpy", "pyarrow", "rocksdict"):
         assert findings[name]["status"] == "ok"
-    assert {"java", "files", "space", "sync"} <= findings.keys()
+    assert {"java", "files", "space", "sync", "clock", "port", "registry"} <= findings.keys()
+    assert findings["extras"]["found"] == "avro, registry, bridge, client, kafka, sql, spark"
+    assert findings["pyspark"]["status"] == "ok"
     assert "log" not in findings
 
 
 def test_findings_are_lines_for_people_too(duolog: Duolog) -> None:
     lines = duolog("doctor").stdout.splitlines()
     assert lines[0].split()[:2] == ["ok", "python"]
+    assert lines[-1] == "All is well." or "warning" in lines[-1]
 
 
 def test_a_log_is_opened_and_looked_at(duolog: Duolog, tmp_path: Path) -> None:
@@ -132,9 +135,14 @@ def test_a_library_that_does_not_fit_is_an_error_with_what_to_install(
     assert findings["rich"].status is Status.OK
 
 
+@pytest.fixture(autouse=True)
+def no_java_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+
+
 def test_without_java_there_is_a_warning_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    assert checkup.java().status is Status.WARNING
+    assert checkup.java()[0].status is Status.WARNING
 
 
 @pytest.mark.parametrize(
@@ -147,7 +155,7 @@ def test_an_old_java_is_a_warning(
     program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2024' >&2\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert checkup.java().status is status
+    assert checkup.java()[0].status is status
 
 
 def test_a_java_that_does_not_run_is_a_warning(
@@ -157,7 +165,7 @@ def test_a_java_that_does_not_run_is_a_warning(
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "does not run" in checkup.java().found
+    assert "does not run" in checkup.java()[0].found
 
 
 def test_too_little_space_for_writes_is_an_error(tmp_path: Path) -> None:

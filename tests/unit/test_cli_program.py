@@ -39,6 +39,8 @@ COMMANDS = [
     ("mirror", "status"),
     ("mirror", "restart"),
     ("audit",),
+    ("backup",),
+    ("restore",),
 ]
 
 
@@ -65,7 +67,7 @@ def test_every_command_takes_a_log_and_json(duolog: Duolog, command: tuple[str, 
 
 
 def test_every_command_is_tested_for_its_options(duolog: Duolog) -> None:
-    known = {command[0] for command in COMMANDS} | {"demo", "kafka", "token"}
+    known = {command[0] for command in COMMANDS} | {"bench", "demo", "kafka", "token"}
     names = {
         command.name or command.callback.__name__
         for command in app.registered_commands

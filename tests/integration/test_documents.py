@@ -20,6 +20,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs
 def test_the_blocks_run(document: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     environment.pop("DUOLOG_LOG", None)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     for language, block in BLOCK.findall(document.read_text()):
         command = [sys.executable, "-c", block] if language == "python" else ["sh", "-ec", block]
         done = subprocess.run(

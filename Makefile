@@ -5,8 +5,11 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+HELM := $(or $(shell command -v helm 2> /dev/null),build/bin/helm)
+LOCK_IMAGE := --quiet --python-platform linux --python-version 3.11 --generate-hashes --no-annotate \
+	--constraint requirements-dev.txt
 
-.PHONY: help demo test check bench dist drills drills-mutants format lock clean
+.PHONY: help demo test check bench dist docs recordings helm drills drills-mutants format lock clean
 .DEFAULT_GOAL := help
 
 help:  ## show the targets
@@ -40,24 +43,47 @@ check: $(READY)  ## formatting, lint, types, direction of imports
 bench: $(READY)  ## measure, print tables and JSON (ARGS="publish fetch" for some of them)
 	$(BIN)/python -m bench $(ARGS)
 
-dist: $(READY)  ## the wheel, and the same as dist/duolog.zip for spark-submit --py-files
-	@rm -rf build/lib dist
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+dist: $(READY)  ## wheel, sdist, and the wheel again as dist/duolog.zip for spark-submit --py-files
+	@rm -rf dist
+	@# The wheel is made from the sdist, so neither lacks what the other has.
+	$(BIN)/uv build --quiet --no-create-gitignore --out-dir dist
 	@cp dist/duolog-*.whl dist/duolog.zip
+
+docs: $(READY)  ## the site, in build/site
+	@# Not --quiet: it hides warnings from --strict too.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "build/site/index.html"
+
+recordings: $(READY)  ## the pictures of the demo in docs/images anew, from a real run
+	$(BIN)/python -m tests.recordings
+
+helm: $(READY) $(HELM)  ## check the chart: lint, golden files, refusals, schemas of Kubernetes
+	$(BIN)/python -m tests.chart $(HELM) $(ARGS)
+	$(BIN)/uv tool run --quiet --from kubernetes-validate==1.37.0 \
+		kubernetes-validate --strict --quiet -k 1.33 tests/chart/golden/*.yaml
+
+build/bin/helm:
+	@command -v go > /dev/null || { echo "make helm needs helm, or Go to build it" >&2; exit 1; }
+	GOBIN=$(CURDIR)/build/bin go install helm.sh/helm/v3/cmd/helm@v3.18.4
 
 drills: $(READY)  ## the long form of every drill
 	$(BIN)/python -m pytest tests/drills tests/unit/test_bench.py --full
 
 drills-mutants: $(READY)  ## prove that every drill can fail
-	$(BIN)/python -m pytest tests/drills -k mutant
+	$(BIN)/python -m pytest tests/drills -k mutant --full
 
 format: $(READY)  ## format and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: $(READY)  ## make requirements-dev.txt anew from pyproject.toml
+lock: $(READY)  ## make the lock files anew from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 		--group dev --output-file requirements-dev.txt pyproject.toml
+	@# The images run what the tests ran.
+	$(BIN)/uv pip compile $(LOCK_IMAGE) --extra bridge --extra kafka \
+		--output-file docker/requirements-bridge.txt pyproject.toml
+	$(BIN)/uv pip compile $(LOCK_IMAGE) --extra spark --output-file docker/requirements-spark.txt pyproject.toml
+	$(BIN)/uv pip compile $(LOCK_IMAGE) --output-file docker/requirements-build.txt docker/requirements-build.in
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -12,6 +12,7 @@ from bench.children import child
 from bench.figures import Figure, Report, at_least_of_reference, at_most
 from bench.mirror_arrivals import arrival
 from bench.mirror_delays import kafka_to_native, native_to_kafka, record_delays
+from bench.mirror_maker import copy_of, mirror_maker
 from bench.mirror_processes import producer_performance, worker
 from bench.mirror_publisher import publish_stamped
 from bench.mirror_records import PARTITIONS, fill_log, write_payloads
@@ -24,6 +25,7 @@ from duolog.log import open_log
 from duolog.log.model import TopicSettings
 
 _LARGE_BYTES = 1024
+_MAKERS = {"MirrorMaker 2": (False, 8), "MirrorMaker 2, tuned": (True, 4)}  # and the least ratio
 _PACED, _ACKED = "paced", "acked"
 _MIB = 1 << 20
 
@@ -68,9 +70,11 @@ class MirrorBenchmark:
 
     @property
     def disk_bytes(self) -> int:
-        return self.records * RECORD_BYTES * len(_KINDS) * (self.rounds + 1) * 3
+        topics = (2 * len(_KINDS) + len(_MAKERS)) * (self.rounds + 1)
+        return self.records * RECORD_BYTES * topics * 3 // 2
 
     def run(self, scratch: Scratch) -> Report:
+        small = _KINDS[0]
         with scratch.folder("mirror") as folder, broker(folder) as kafka:
             rates = _Rates(scratch, folder, kafka, self.records)
             contenders = {
@@ -78,8 +82,11 @@ class MirrorBenchmark:
                 for kind in _KINDS
                 for way, measured in (("mirror", rates.mirror), ("kafka", rates.kafka))
             }
-            take_turns(1, dict(list(contenders.items())[:2]))  # the broker warms up
-            samples = take_turns(self.rounds, contenders)
+            take_turns(1, contenders)  # the broker warms up: each of them has its own way there
+            makers = {
+                name: partial(rates.mirror_maker, tuned) for name, (tuned, _) in _MAKERS.items()
+            }
+            samples = take_turns(self.rounds, {**contenders, **makers})
             delays = list(self._delay_figures(folder / "delays", kafka))
         return Report(
             self.name,
@@ -89,7 +96,9 @@ class MirrorBenchmark:
             f"is due, {self.paced_per_second:,} of them a second, until a confluent-kafka "
             f"consumer has it. Positions: one after the other, {self.acks} times.",
             "kafka-producer-perf-test on the same broker, acks=all, idempotent, the same "
-            "compression, otherwise its defaults; lines with the same content.",
+            "compression, otherwise its defaults; lines with the same content. MirrorMaker 2 "
+            "copies what the mirror has written into another topic of the same broker; tuned: four "
+            "tasks, large reads and batches.",
             (
                 *(
                     figure(
@@ -100,6 +109,16 @@ class MirrorBenchmark:
                         at_least_of_reference(kind.least_ratio),
                     )
                     for kind in _KINDS
+                ),
+                *(
+                    figure(
+                        f"{small.name}, to {name}",
+                        small.unit,
+                        samples[f"mirror {small.name}"],
+                        samples[name],
+                        at_least_of_reference(least),
+                    )
+                    for name, (_, least) in _MAKERS.items()
                 ),
                 Figure("worker meanwhile", max(rates.peaks) / _MIB, "MiB", target=at_most(300)),
                 *delays,
@@ -139,6 +158,7 @@ class _Rates:
     records: int
     peaks: list[int] = field(default_factory=list)
     topics: list[str] = field(default_factory=list)
+    mirrored: list[str] = field(default_factory=list)  # with records of the first kind
 
     def mirror(self, kind: _Kind) -> float:
         topic, records = self._topic(), self._records(kind)
@@ -151,6 +171,8 @@ class _Rates:
             ):
                 arrived = arrival(self.kafka_servers, topic, records, writing)
         self.peaks.append(arrived.peak_bytes)
+        if kind is _KINDS[0]:
+            self.mirrored.append(topic)
         return kind.shown(arrived.per_second)
 
     def kafka(self, kind: _Kind) -> float:
@@ -162,6 +184,14 @@ class _Rates:
             self.folder, self.kafka_servers, topic, records, payloads, kind.compression
         ) as writing:
             arrived = arrival(self.kafka_servers, topic, records, writing)
+        return kind.shown(arrived.per_second)
+
+    def mirror_maker(self, tuned: bool) -> float:
+        """Out of a topic that the mirror has filled: the same records, keys and all."""
+        topic, source, kind = self.mirrored[0], self._topic(), _KINDS[0]
+        with mirror_maker(self.folder, self.kafka_servers, topic, source, tuned=tuned) as writing:
+            copy = copy_of(topic, source)
+            arrived = arrival(self.kafka_servers, copy, self._records(kind), writing)
         return kind.shown(arrived.per_second)
 
     def _topic(self) -> str:

@@ -50,7 +50,7 @@ def worker(log: Path, bootstrap_servers: str, compression: str) -> Iterator[Writ
         "settings": {"compression.type": compression},
     }
     command = [sys.executable, "-m", "duolog.bridge.kafka.worker"]
-    with _writing(command, log.with_name("worker.log"), stdin=subprocess.PIPE) as writing:
+    with started(command, log.with_name("worker.log"), stdin=subprocess.PIPE) as writing:
         stdin = writing.process.stdin
         assert stdin is not None
         with stdin:  # closed, it tells the worker that its host is gone
@@ -67,20 +67,20 @@ def producer_performance(
     folder: Path, bootstrap_servers: str, topic: str, records: int, payloads: Path, compression: str
 ) -> Iterator[Writing]:
     """What `kafka-producer-perf-test` runs, as fast as it can."""
-    command = [find_java(), "-Xmx512m", "-cp", _class_path()]
+    command = [find_java(), "-Xmx512m", "-cp", class_path()]
     command += ["org.apache.kafka.tools.ProducerPerformance", "--topic", topic]
     command += ["--num-records", str(records), "--throughput", "-1"]
     command += ["--payload-file", str(payloads), "--producer-props"]
     command += [f"bootstrap.servers={bootstrap_servers}", "acks=all", "enable.idempotence=true"]
     command += [f"compression.type={compression}"]
-    with _writing(command, folder / "performance.log") as writing:
+    with started(command, folder / "performance.log") as writing:
         yield writing
         writing.process.wait(_ENDS_WITHIN_SECONDS)
         writing.check()
 
 
 @contextmanager
-def _writing(
+def started(
     command: Sequence[str], said: Path, stdin: int = subprocess.DEVNULL
 ) -> Iterator[Writing]:
     with said.open("wb") as file:
@@ -92,7 +92,7 @@ def _writing(
         process.wait()
 
 
-def _class_path() -> str:
+def class_path() -> str:
     """The tools' jar, fetched once; all that it needs is among the broker's."""
     from duolog.bridge.kafka.local import KAFKA_VERSION, kafka_jars
 

@@ -36,10 +36,11 @@ class ServedHost:
 
 
 @contextmanager
-def served(log: Path) -> Iterator[ServedHost]:
+def served(log: Path, *options: str) -> Iterator[ServedHost]:
     """Serve this log on a free port; ended in order."""
+    serve = [sys.executable, "-m", "duolog.cli", "serve", "--log", str(log)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "duolog.cli", "serve", "--log", str(log), "--listen", "127.0.0.1:0"],
+        [*serve, "--listen", "127.0.0.1:0", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

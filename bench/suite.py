@@ -11,8 +11,10 @@ from bench.fetch import FetchBenchmark
 from bench.figures import Report
 from bench.flat import FlatBenchmark
 from bench.hashes import HashBenchmark
+from bench.joint import JointBenchmark
 from bench.memory import MemoryBenchmark
 from bench.mirror import MirrorBenchmark
+from bench.mirror_groups import MirrorGroupsBenchmark
 from bench.publish import PublishBenchmark
 from bench.routing import RoutingBenchmark
 from bench.scratch import Scratch
@@ -53,6 +55,8 @@ def all_benchmarks(flat_records: int) -> dict[str, Benchmark]:
         SparkSinkBenchmark(),
         SparkSourceBenchmark(),
         MirrorBenchmark(),
+        MirrorGroupsBenchmark(),
+        JointBenchmark(),
         FlatBenchmark(records=flat_records),
     )
     return {benchmark.name: benchmark for benchmark in benchmarks}

@@ -9,7 +9,12 @@ from importlib.metadata import version
 import hypothesis
 import pytest
 
-pytest_plugins = ["tests.support.kafka", "tests.support.workers"]
+pytest_plugins = [
+    "tests.support.distributions",
+    "tests.support.kafka",
+    "tests.support.secured",
+    "tests.support.workers",
+]
 
 _SEED = "DUOLOG_DRILL_SEED"
 

@@ -28,6 +28,7 @@ from tests.support.journal import Event, Kind, read_journal
 from tests.support.shim import preloaded
 
 _LARGE_BYTES = 16 << 10
+_MOST_RUNS = 10  # of a mutant
 _WAYS = [(names, unsynced) for unsynced in Unsynced for names in Names]
 
 
@@ -152,6 +153,11 @@ def test_the_shim_sees_all_that_rocksdb_writes_and_syncs(
 
 @pytest.mark.parametrize("mutant", ["sync_without_flush", "mark_before_sync", "only_torn_tails"])
 def test_power_losses_find_the_mutant(tmp_path: Path, chance: random.Random, mutant: str) -> None:
+    """Most runs show it; where nothing was under way at the wrong time, the next one does."""
     with Court(mutant) as court:
-        run = run_followed(tmp_path, str(chance.random()), small_buffers=False, mutant=mutant)
-        assert lose_power(tmp_path, run, 100, chance, court, go_on=False)
+        for number in range(_MOST_RUNS):
+            folder = tmp_path / f"run{number}"
+            run = run_followed(folder, str(chance.random()), small_buffers=False, mutant=mutant)
+            if lose_power(folder, run, 100, chance, court, go_on=False):
+                return
+    pytest.fail(f"{_MOST_RUNS} runs did not find it")

@@ -17,8 +17,9 @@ from typing import IO, Any, cast
 import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from pydantic import SecretStr
 
-from duolog.bridge.kafka.local import LocalKafka
+from duolog.bridge.kafka.local import Door, LocalKafka, Security
 from duolog.bridge.kafka.local.ports import free_port
 from duolog.errors import LocalKafkaFailed, PortTaken
 from tests.support import kafka as support
@@ -39,17 +40,17 @@ def produce(servers: str, topic: str, values: list[bytes]) -> None:
     assert failures == [None] * len(values)
 
 
-def consume(servers: str, topic: str, count: int) -> list[bytes]:
+def consume(servers: str, topic: str, count: int, settings: Any = None) -> list[bytes]:
     """The first records of partition 0."""
-    with _consumer(servers, "reader") as consumer:
+    with _consumer(servers, "reader", settings) as consumer:
         consumer.assign([TopicPartition(topic, 0, 0)])
         return _read(consumer, count)
 
 
 @contextmanager
-def _consumer(servers: str, group: str) -> Iterator[Consumer]:
+def _consumer(servers: str, group: str, more: Any = None) -> Iterator[Consumer]:
     settings = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest"}
-    consumer = Consumer({**settings, "enable.auto.commit": False})
+    consumer = Consumer({**settings, **(more or {}), "enable.auto.commit": False})
     try:
         yield consumer
     finally:
@@ -105,6 +106,23 @@ def test_transactions_work(kafka: Kafka) -> None:
     producer.produce(topic, b"in a transaction")
     producer.commit_transaction(DEADLINE_SECONDS)
     assert consume(kafka.bootstrap_servers, topic, 1) == [b"in a transaction"]
+
+
+def test_doors_are_where_they_were_after_a_restart(own_kafka: OwnKafka, tmp_path: Path) -> None:
+    users = {"ann": SecretStr("ann-alone-knows")}
+    security = Security((Door("SSL"), Door("SASL_SSL")), users=users)
+    kafka = own_kafka(tmp_path / "kafka", java_options=FAST_START, security=security)
+    ca = {"security.protocol": "SSL", "ssl.ca.location": str(kafka.authority.certificate_file)}
+    produce(kafka.bootstrap_servers, "doors", values(0, 10))
+    first = kafka.address_of("SSL"), kafka.address_of("SASL_SSL")
+    kafka.kill()
+    kafka.start()
+    assert (kafka.address_of("SSL"), kafka.address_of("SASL_SSL")) == first
+    assert consume(first[0], "doors", 10, ca) == values(0, 10)
+    login = {"sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "ann"}
+    login |= {"sasl.password": "ann-alone-knows", "security.protocol": "SASL_SSL"}
+    assert consume(first[1], "doors", 10, {**ca, **login}) == values(0, 10)
+    assert (kafka.folder / "broker.properties").stat().st_mode & 0o77 == 0  # it holds passwords
 
 
 def test_stop_and_kill_keep_what_was_acknowledged(own_kafka: OwnKafka, tmp_path: Path) -> None:

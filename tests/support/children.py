@@ -112,6 +112,10 @@ class Child:
         return self._process.wait(DEADLINE_SECONDS)
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         return self._process.poll() is None
 

@@ -68,11 +68,15 @@ def admin_of(bootstrap_servers: str) -> AdminClient:
 def new_topic(
     bootstrap_servers: str, partitions: int = 1, settings: Mapping[str, str] | None = None
 ) -> str:
-    """Make a topic with a name of its own, and wait until it is there."""
+    """Make a topic with a name of its own, and wait until it is there.
+
+    Kafka deletes none of its records, however old their times are, unless the settings say so.
+    """
     from confluent_kafka.cimpl import NewTopic
 
     name = f"topic-{uuid.uuid4().hex[:12]}"
-    wanted = NewTopic(name, partitions, 1, config=dict(settings or {}))
+    kept = {"retention.ms": "-1"}
+    wanted = NewTopic(name, partitions, 1, config={**kept, **(settings or {})})
     admin = admin_of(bootstrap_servers)  # kept: what it was asked ends with it
     (made,) = admin.create_topics([wanted]).values()
     made.result(DEADLINE_SECONDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -15,12 +15,15 @@ from duolog.bridge.kafka.mirror.mirroring import KafkaMirror, PartitionStatus
 from duolog.bridge.kafka.mirror.shared import MirrorOptions
 from duolog.bridge.kafka.settings import KafkaSettings
 from duolog.clock import SystemClock
+from duolog.errors import DuologError
 from duolog.log.access import LogAccess
+from duolog.log.mirror_model import Mirror
 
 DEADLINE_SECONDS = 60.0
 QUICK = MirrorOptions(
     store_every_seconds=0.05,
     look_every_seconds=0.05,
+    suspect_every_seconds=0.1,
     retry_halted_seconds=0.1,
     longest_pause_seconds=0.2,
 )
@@ -51,7 +54,7 @@ class RunningMirror:
         self,
         log: LogAccess,
         bootstrap_servers: str,
-        settings: dict[str, str] | None = None,
+        settings: dict[str, str] | KafkaSettings | None = None,
         options: MirrorOptions = QUICK,
         clock_ahead_ms: int = 0,
     ) -> None:
@@ -59,12 +62,14 @@ class RunningMirror:
         self._log = log
         self._mirror = KafkaMirror(
             log,
-            KafkaSettings.of(bootstrap_servers, settings),
+            settings
+            if isinstance(settings, KafkaSettings)
+            else KafkaSettings.of(bootstrap_servers, settings),
             options=options,
             clock=_Ahead(clock_ahead_ms),
             say=lambda event, **fields: self.events.append((event, fields)),
         )
-        self._loop = asyncio.new_event_loop()
+        self.loop = self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="duolog-test-mirror")
         self._failure: BaseException | None = None
 
@@ -86,6 +91,15 @@ class RunningMirror:
             if (status.topic, status.partition) == (topic, partition):
                 return status
         raise AssertionError(f"{topic}/{partition} is not mirrored")
+
+    @property
+    def trouble(self) -> DuologError | None:
+        """Why it does not find the cluster."""
+        return self._mirror.trouble
+
+    @property
+    def mirrors(self) -> Callable[[], Iterator[Mirror]]:
+        return self._mirror.mirrors
 
     def topics(self) -> set[str]:
         return {status.topic for status in self._mirror.status()}

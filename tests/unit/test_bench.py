@@ -17,9 +17,11 @@ from bench.fetch import FetchBenchmark
 from bench.figures import Figure, Report, at_least, at_least_of_reference, at_most
 from bench.flat import FlatBenchmark
 from bench.hashes import HashBenchmark
+from bench.joint import JointBenchmark
 from bench.machine import machine
 from bench.memory import MemoryBenchmark
 from bench.mirror import MirrorBenchmark
+from bench.mirror_groups import MirrorGroupsBenchmark
 from bench.orders import RECORD_BYTES, orders
 from bench.publish import PublishBenchmark
 from bench.rounds import percentile, take_turns
@@ -55,7 +57,9 @@ TINY: dict[str, Benchmark] = {
             rows=400, small_rows=20, large_rows=1000, rounds=1, trigger_rounds=1, triggers=1
         ),
         SparkSourceBenchmark(rows=400, rounds=1),
+        MirrorGroupsBenchmark(groups=5, idle_seconds=0.5),
         MirrorBenchmark(records=8000, rounds=1, paced_per_second=200, paced_records=40, acks=5),
+        JointBenchmark(handovers=1, members=3, idle_seconds=0.1, records=2000, rounds=1),
         FlatBenchmark(
             records=3000,
             small_records=200,
@@ -74,7 +78,9 @@ TARGETS = {
     "fetch": {"≥ 1 GB/s", "≤ 2 ms"},
     "spark-sink": {"≥ 1.5 x", "≤ 1.5 x", "≤ 1.2 x"},
     "spark-source": {"≥ 3 x"},
-    "mirror": {"≥ 2 x", "≥ 4 x", "≥ 1.3 x", "≤ 300 MiB", "≤ 100 ms", "≤ 200 ms"},
+    "mirror": {"≥ 2 x", "≥ 4 x", "≥ 8 x", "≥ 1.3 x", "≤ 300 MiB", "≤ 100 ms", "≤ 200 ms"},
+    "mirror-groups": {"≤ 1 % of a core"},
+    "joint": {"≤ 3 s", "≤ 1 s", "≤ 300 MiB", "≤ 10 % of a core", "≥ 0.9 x"},
     "serve-publish": {"≤ 5 ms"},
     "serve-consume": {"≥ 50,000 /s"},
     "serve-polls": {"≤ 10 ms", "≤ 5 % of a core", "≤ 150 MiB"},
@@ -89,7 +95,7 @@ TARGETS = {
 _MAY_BE_NOTHING = {"MiB", "% of a core"}  # in so short a time
 
 # A broker for each of them, and Spark: more than a minute, which `make drills` has.
-_BY_BROKER = {"spark-sink", "spark-source", "mirror"}
+_BY_BROKER = {"spark-sink", "spark-source", "mirror", "mirror-groups", "joint"}
 
 
 @pytest.mark.parametrize(
@@ -112,6 +118,8 @@ def test_every_benchmark_has_a_tiny_form_here() -> None:
         "spark-sink",
         "spark-source",
         "mirror",
+        "mirror-groups",
+        "joint",
         "flat",
     ]
 

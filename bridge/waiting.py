@@ -10,7 +10,8 @@ import asyncio
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Protocol
+from functools import partial
+from typing import Final, Protocol
 
 from duolog.log.model import TopicPartition
 
@@ -19,13 +20,18 @@ ALL_PARTITIONS = -1
 
 _IN_KAFKA = -2
 
+POSITIONS: Final = TopicPartition(-1, 0)
+"""Where those wait who follow the positions of groups."""
+
 
 class Listenable(Protocol):
-    """A log that says when something was appended."""
+    """A log that says when something was appended, or a group has moved."""
 
     def listen(
         self, listener: Callable[[Collection[TopicPartition]], None]
     ) -> Callable[[], None]: ...
+
+    def listen_to_positions(self, listener: Callable[[], None]) -> Callable[[], None]: ...
 
 
 def in_kafka(topic_id: int) -> TopicPartition:
@@ -69,7 +75,8 @@ class WaitingRoom:
         self._bell_rung = False
         self.count = 0
         self.is_stopping = False
-        self._stop_listening = log.listen(self._appended)
+        moved = partial(self._appended, (POSITIONS,))
+        self._ends = (log.listen(self._appended), log.listen_to_positions(moved))
 
     @contextmanager
     def waiter(self, wanted: Iterable[TopicPartition]) -> Iterator[Waiter]:
@@ -104,7 +111,8 @@ class WaitingRoom:
 
     def close(self) -> None:
         self.stop()
-        self._stop_listening()
+        for end in self._ends:
+            end()
 
     def _appended(self, moved: Collection[TopicPartition]) -> None:
         # Who registers now reads the heads afterwards, and those are published already.

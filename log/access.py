@@ -202,6 +202,11 @@ class LogAccess(Protocol):
     def group_positions(
         self, group: str | None = None, reference: TopicRef | None = None
     ) -> tuple[GroupPosition, ...]: ...
+    def wait_for_positions(self, stored: int, timeout_seconds: float | None = None) -> int:
+        """Wait until the number of positions that were stored, as `stats` has it, is another one
+        than this; what it is then, or still is when the time is up.
+        """
+
     def group_members(self, group: str | None = None) -> tuple[GroupMember, ...]:
         """Who reads for a group now, of all groups if none is given. A log that nobody serves has
         no members.

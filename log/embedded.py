@@ -396,11 +396,18 @@ class EmbeddedLog:
         """Call back after each append, from the thread that appended; returns how to stop it."""
         return self._state.heads.listen(listener)
 
+    def listen_to_positions(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """The same of group positions that were stored."""
+        return self._state.moves.listen(listener)
+
     # -- groups
 
     def attend(self, attendance: Attendance) -> None:
         """From here on somebody knows the members of groups."""
         self._attendance = attendance
+
+    def wait_for_positions(self, stored: int, timeout_seconds: float | None = None) -> int:
+        return self._state.moves.wait(stored, timeout_seconds)
 
     def group_members(self, group: str | None = None) -> tuple[GroupMember, ...]:
         return () if self._attendance is None else self._attendance.members(group)
@@ -545,7 +552,7 @@ class EmbeddedLog:
             duplicates_dropped=counters.duplicates_dropped,
             records_appended=counters.records_appended,
             syncs=self._state.store.syncs,
-            positions_stored=counters.positions_stored,
+            positions_stored=self._state.moves.count,
         )
 
     def sweep_staged(self) -> int:

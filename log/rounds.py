@@ -202,9 +202,10 @@ class Round:
             else:
                 self._state.mirrors[where] = mirror
         self._state.mirror_modes = self.mirror_modes
-        self._state.counters.positions_stored += len(self._positions)
         for call in self._afterwards:
             call()
+        if self._positions:
+            self._state.moves.add(len(self._positions))
         if self._heads:
             self._state.heads.publish(self._heads)
         self._state.counters.records_appended += sum(map(len, self._records.values()))

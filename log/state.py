@@ -21,6 +21,7 @@ from duolog.log.heads import Heads, load_heads
 from duolog.log.mirror_control import StoredModes, load_modes
 from duolog.log.mirrors import StoredMirrors, load_mirrors
 from duolog.log.model import TopicPartition
+from duolog.log.moves import PositionMoves
 from duolog.log.options import LogOptions
 from duolog.log.positions import Positions, load_positions
 from duolog.log.store import RECOVERY_BYTES, Store
@@ -35,7 +36,6 @@ class Counters:
     counters_restored: int = 0
     duplicates_dropped: int = 0
     records_appended: int = 0
-    positions_stored: int = 0
 
 
 @dataclass
@@ -51,6 +51,7 @@ class State:
     mirrors: StoredMirrors = field(default_factory=dict)
     mirror_modes: StoredModes = field(default_factory=StoredModes)
     heads: Heads = field(default_factory=Heads)
+    moves: PositionMoves = field(default_factory=PositionMoves)
     gates: Gates[TopicPartition] = field(default_factory=Gates)
     writers: Gates[str] = field(default_factory=Gates)
     latest_changes: LatestChanges = field(default_factory=LatestChanges)

@@ -305,21 +305,31 @@ class RemoteLog:
     ) -> bool:
         self._check_open()
         wanted = [[reference, partition, at] for (reference, partition), at in positions.items()]
-        until = math.inf if timeout_seconds is None else time.monotonic() + timeout_seconds
+        asked = {"positions": to_wire(wanted)}
+        return bool(self._wait("wait for an append", asked, timeout_seconds, until=bool))
+
+    def _wait(
+        self,
+        what: str,
+        asked: Mapping[str, Any],
+        timeout_seconds: float | None,
+        until: Callable[[Any], bool],
+    ) -> Any:
+        """The host's answer when it is as wanted, or the last one in time."""
+        end = math.inf if timeout_seconds is None else time.monotonic() + timeout_seconds
         while True:
-            seconds = max(0.0, min(LONGEST_WAIT_SECONDS, until - time.monotonic()))
+            seconds = max(0.0, min(LONGEST_WAIT_SECONDS, end - time.monotonic()))
             request = Request(
                 "POST",
                 f"{PREFIX}/wait",
-                "wait for an append",
-                body=json.dumps({"positions": to_wire(wanted), "seconds": seconds}).encode(),
+                what,
+                body=json.dumps({**asked, "seconds": seconds}).encode(),
                 headers=_JSON,
                 extra_seconds=seconds,
             )
-            if self._connection.json(request, may_repeat=True):
-                return True
-            if time.monotonic() >= until:
-                return False
+            answer = self._connection.json(request, may_repeat=True)
+            if until(answer) or time.monotonic() >= end:
+                return answer
 
     # -- groups
 
@@ -334,6 +344,12 @@ class RemoteLog:
         self, group: str | None = None, reference: TopicRef | None = None
     ) -> tuple[GroupPosition, ...]:
         return self._call(calls.GROUP_POSITIONS, group=group, reference=reference)
+
+    def wait_for_positions(self, stored: int, timeout_seconds: float | None = None) -> int:
+        self._check_open()
+        asked = {"positions_stored": stored}
+        what = "wait for positions"
+        return int(self._wait(what, asked, timeout_seconds, until=lambda now: now != stored))
 
     def group_members(self, group: str | None = None) -> tuple[GroupMember, ...]:
         return self._call(calls.GROUP_MEMBERS, group=group)

@@ -30,7 +30,7 @@ from duolog.bridge.internal.bodies import (
 )
 from duolog.bridge.internal.dispatch import Dispatch
 from duolog.bridge.internal.parts import StagedUploads
-from duolog.bridge.internal.wait import wait_for_append
+from duolog.bridge.internal.wait import wait_for_append, wait_for_positions
 from duolog.bridge.waiting import WaitingRoom
 from duolog.errors import DuologError, HostFailed, HostRefused, InvalidRequest
 from duolog.log.owner import host_hint
@@ -191,13 +191,24 @@ class _Routes:
         finally:
             self._bodies.give_back(taken)
         try:
-            positions = {(ref, number): int(at) for ref, number, at in wanted["positions"]}
             seconds = min(float(wanted["seconds"]), _LONGEST_WAIT_SECONDS)
+            stored = int(wanted["positions_stored"]) if "positions_stored" in wanted else None
+            positions = (
+                {(reference, number): int(at) for reference, number, at in wanted["positions"]}
+                if stored is None
+                else {}
+            )
         except (KeyError, TypeError, ValueError):
-            raise InvalidRequest("A wait names positions and seconds.") from None
+            raise InvalidRequest(
+                "A wait names positions, or positions_stored, and seconds."
+            ) from None
         gone = asyncio.ensure_future(_gone(request))
+        found: bool | int
         try:
-            found = await wait_for_append(self._log, self._room, positions, seconds, gone)
+            if stored is None:
+                found = await wait_for_append(self._log, self._room, positions, seconds, gone)
+            else:
+                found = await wait_for_positions(self._log, self._room, stored, seconds, gone)
         finally:
             gone.cancel()
         return json_answer({"result": found})

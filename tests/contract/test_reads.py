@@ -206,6 +206,20 @@ def test_waiting_ends_at_once_or_in_time(log: LogAccess) -> None:
     assert not log.wait_for_append({("orders", 0): 1}, timeout_seconds=0)
 
 
+def test_a_group_that_moves_wakes_who_waits_for_positions(log: LogAccess) -> None:
+    log.create_topic("orders")
+    log.publish("orders", Record(b"x"))
+    stored = log.stats().positions_stored
+    assert log.wait_for_positions(stored, timeout_seconds=0) == stored
+    assert log.wait_for_positions(stored, timeout_seconds=0.01) == stored
+    with ThreadPoolExecutor(1) as pool:
+        woken = pool.submit(log.wait_for_positions, stored, 30)
+        log.publish("orders", Record(b"not for you"))
+        log.ack("billing", "orders", 0)
+        assert woken.result(30) == stored + 1
+    assert log.wait_for_positions(stored) == stored + 1
+
+
 def test_readers_and_writers_at_once_see_only_whole_prefixes(log: LogAccess) -> None:
     log.create_topic("orders")
     done = threading.Event()

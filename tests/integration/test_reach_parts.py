@@ -269,6 +269,8 @@ def test_a_message_that_no_task_wrote_is_refused(host: Host, message: str) -> No
         ("wait", b'{"positions": [[1]], "seconds": 1}'),
         ("wait", b'{"positions": [[[1], 0, 0]], "seconds": 1}'),
         ("wait", b'{"positions": [], "seconds": "x"}'),
+        ("wait", b'{"positions_stored": "x", "seconds": 1}'),
+        ("wait", b'{"positions_stored": 1}'),
     ],
 )
 def test_requests_that_no_client_makes_are_refused_by_name(

@@ -31,6 +31,9 @@ class Appends:
         self.listeners.append(listener)
         return lambda: self.listeners.remove(listener)
 
+    def listen_to_positions(self, listener: Callable[[], None]) -> Callable[[], None]:
+        return lambda: None
+
     def append(self, *moved: TopicPartition) -> None:
         """As the log does it, from a thread of its own."""
         thread = threading.Thread(target=lambda: [each(moved) for each in tuple(self.listeners)])

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from duolog.bridge.kafka.feed.records import MembersChanged, OffsetCommitted
 from duolog.bridge.kafka.positions.agenda import Agenda
-from duolog.bridge.kafka.positions.native_moves import IDLE_AFTER_SECONDS, NativeMoves
+from duolog.bridge.kafka.positions.native_moves import NativeMoves
+from duolog.bridge.kafka.positions.stored_watch import StoredWatch
+from duolog.errors import LogClosed
 from duolog.log.embedded import open_log
 from duolog.log.groups_seen import KafkaSeen
 from duolog.log.model import Record
@@ -73,35 +80,66 @@ def test_a_later_time_does_not_put_off_an_earlier_one() -> None:
 
 
 def test_native_moves_are_found_and_memories_are_none(tmp_path: Path) -> None:
-    clock = Seconds()
     with open_log(tmp_path / "log") as log:
         log.create_topic("orders")
         log.publish("orders", [Record(b"x")] * 10)
         log.ack("billing", "orders", 1)
-        moves = NativeMoves(log, clock, every_seconds=1, share=0.05)
+        moves = NativeMoves(log, lambda: log.stats().positions_stored, Seconds(), share=0.05)
         assert moves.moved() == ["billing"]
+        assert moves.moved() == []
         log.ack("billing", "orders", 2)
         log.ack("audit", "orders", 2)
-        assert moves.moved() == [], "not so soon"
-        clock.at += 1
         assert moves.moved() == ["audit", "billing"]
         log.remember_kafka("billing", "orders", 0, KafkaSeen(foreign=1), expected_version=2)
-        clock.at += 1
         assert moves.moved() == []
         log.seek("billing", "orders", 0, 0)
-        clock.at += 1
         assert moves.moved() == ["billing"]
 
 
-def test_native_moves_are_looked_for_half_as_often_when_nothing_moves(tmp_path: Path) -> None:
-    clock = Seconds()
+def test_native_moves_are_looked_for_rarely_when_looking_takes_long(tmp_path: Path) -> None:
+    class Slow(Seconds):
+        def __call__(self) -> float:
+            self.at += 1
+            return self.at
+
+    clock = Slow()
     with open_log(tmp_path / "log") as log:
         log.create_topic("orders")
         log.publish("orders", [Record(b"x")] * 10)
-        moves = NativeMoves(log, clock, every_seconds=1, share=0.05)
-        assert (moves.moved(), moves.due_in_seconds) == ([], 1)
-        clock.at += IDLE_AFTER_SECONDS + 1
-        assert (moves.moved(), moves.due_in_seconds) == ([], 2)
+        moves = NativeMoves(log, lambda: log.stats().positions_stored, clock, share=0.05)
         log.ack("billing", "orders", 1)
-        clock.at += 2
-        assert (moves.moved(), moves.due_in_seconds) == (["billing"], 1)
+        assert moves.moved() == ["billing"], "took a second"
+        log.ack("billing", "orders", 2)
+        began = clock.at
+        while not moves.moved():
+            assert clock.at < began + 30
+        assert clock.at > began + 15, "a twentieth of the time"
+
+
+def test_a_watch_knows_what_is_stored(tmp_path: Path) -> None:
+    with open_log(tmp_path / "log") as log:
+        log.create_topic("orders")
+        log.publish("orders", [Record(b"x")] * 10)
+        with closing(StoredWatch(log, rest_seconds=0.01)) as watch:
+            assert watch.stored() == 0
+            log.ack("billing", "orders", 1)
+            until(lambda: watch.stored() == 1)
+            log.ack("billing", "orders", 2)
+            until(lambda: watch.stored() == 2)
+
+
+def test_a_watch_tells_why_it_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: object) -> int:
+        raise LogClosed("The log has been closed.")
+
+    with open_log(tmp_path / "log") as log:
+        monkeypatch.setattr(log, "wait_for_positions", gone)
+        with closing(StoredWatch(log, rest_seconds=0.01)) as watch, pytest.raises(LogClosed):
+            until(lambda: watch.stored() == 1)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)

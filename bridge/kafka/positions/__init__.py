@@ -7,5 +7,6 @@
 | What brings both sides to one position? | `reconcile.py`, in the words of `decisions.py` |
 | Who looks and does it? | `settler.py`, for one group, with `sides.py` (the log) and `echoes.py` |
 | What does the host ask, and who waits? | `questions.py`, `waits.py` |
-| When? | `settling.py` (a thread), `agenda.py`, `native_moves.py`; `feed/` tells of Kafka |
+| When? | `settling.py` (a thread), `agenda.py`; `feed/` tells of Kafka |
+| What has moved in the log? | `stored_watch.py` (a thread), `native_moves.py` |
 """

@@ -27,15 +27,15 @@ from duolog.bridge.kafka.positions.decisions import Agreed, MoveNative, OneWay, 
 from duolog.bridge.kafka.positions.native_moves import NativeMoves
 from duolog.bridge.kafka.positions.settler import NotYet, Outcome, Settler
 from duolog.bridge.kafka.positions.sides import Mirrors
+from duolog.bridge.kafka.positions.stored_watch import StoredWatch
 from duolog.bridge.kafka.positions.waits import Wait, Waits
 from duolog.bridge.kafka.settings import KafkaSettings
 from duolog.errors import DuologError, KafkaFeedForbidden, KafkaRefused, LogClosed
 from duolog.log.access import LogAccess
 from duolog.log.model import GroupPosition
 
-POLL_SECONDS: Final = 0.05  # the feed wakes us at once; natively it is looked so often
+POLL_SECONDS: Final = 0.05  # the feed wakes us at once; all else is seen after it
 AT_ONCE: Final = 16  # groups, before it is asked again which ones have changed
-PAUSE_SECONDS: Final = 0.1  # at most; what is asked of us, or due again, is seen after it
 MIRRORS_SECONDS: Final = 1.0  # how soon a partition that is newly mirrored is known
 LONGEST_PAUSE_SECONDS: Final = 2.0  # between attempts to find Kafka
 WAITED_SECONDS: Final = 0.005  # the same while somebody waits for a group
@@ -175,16 +175,17 @@ class GroupSettling:
         self._waits.give_up()
 
     def _keep(self, coordinator: GroupCoordinator) -> None:
-        with closing(self._hints(coordinator)) as hints:
+        watch = StoredWatch(self._log, POLL_SECONDS)
+        with closing(watch), closing(self._hints(coordinator)) as hints:
             settler = Settler(self._log, coordinator, hints, self._mirrors)
             settler.resume()
             self._places, self._mirrors_due_at = frozenset(), 0.0
-            natives = NativeMoves(self._log, self._clock, POLL_SECONDS, LOOK_SHARE)
+            natives = NativeMoves(self._log, watch.stored, self._clock, LOOK_SHARE)
             self._agenda.add_all(filter(self._groups.takes, natives.moved()))
             while not self._stopping.is_set():
                 self._work_off(settler)
                 self._look_for_mirrors(settler, coordinator)
-                for hint in hints.poll(self._pause_seconds(natives)):
+                for hint in hints.poll(self._pause_seconds()):
                     self._hear(settler, hint)
                 self._agenda.add(*filter(self._groups.takes, natives.moved()))
                 groups = self._agenda.due(AT_ONCE)
@@ -193,11 +194,11 @@ class GroupSettling:
                     self._look_at(settler, group, seen.get(group))
                 self._trouble, self._has_begun = None, True
 
-    def _pause_seconds(self, natives: NativeMoves) -> float:
+    def _pause_seconds(self) -> float:
         if self._agenda.has_due():
             return 0
         is_waited_for = bool(self._waits.groups()) or not self._work.empty()
-        return WAITED_SECONDS if is_waited_for else min(natives.due_in_seconds, PAUSE_SECONDS)
+        return WAITED_SECONDS if is_waited_for else POLL_SECONDS
 
     def _hints(self, coordinator: GroupCoordinator) -> Hints:
         first: dict[str, int] = {}

@@ -18,6 +18,7 @@ import pytest
 
 from duolog import open_log
 from duolog.log.model import Record, TopicSettings
+from tests.support.children import hear_ctrl_c
 
 DEADLINE_SECONDS = 60
 DUOLOG = [sys.executable, "-m", "duolog.cli"]
@@ -46,7 +47,7 @@ def start(log: Path, tmp_path: Path) -> Iterator[Start]:
             stderr=subprocess.PIPE,
             cwd=tmp_path,
             env={**os.environ, "DUOLOG_LOG": str(log), **variables},
-            preexec_fn=_hear_ctrl_c,
+            preexec_fn=hear_ctrl_c,
         )
         running.append(process)
         return process
@@ -55,11 +56,6 @@ def start(log: Path, tmp_path: Path) -> Iterator[Start]:
     for process in running:
         with contextlib.suppress(BrokenPipeError), process:
             process.kill()
-
-
-def _hear_ctrl_c() -> None:
-    """What a shell runs in the background ignores SIGINT, and so do its children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _out(process: subprocess.Popen[bytes]) -> IO[bytes]:

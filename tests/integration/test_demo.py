@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from duolog.cli.program import app
 from tests.recordings.picture import END, lines_in, shape
+from tests.support.children import hear_ctrl_c
 
 DEADLINE_SECONDS = 500
 pytestmark = pytest.mark.timeout(2 * DEADLINE_SECONDS)
@@ -102,6 +103,7 @@ def test_ctrl_c_leaves_nothing_running(tmp_path: Path) -> None:
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        preexec_fn=hear_ctrl_c,
     ) as demo:
         assert demo.stdout is not None
         for line in demo.stdout:

@@ -21,6 +21,13 @@ ROOT = Path(__file__).parents[2]
 DEADLINE_SECONDS = 120.0
 
 
+def hear_ctrl_c() -> None:
+    """For a new process: what a shell runs in the background ignores SIGINT, and so do others that
+    it starts.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class ChildFailed(Exception):
     """The child ended on its own, or said nothing for too long."""
 

@@ -9,6 +9,7 @@ Mutant: without_a_producer, in a second log beside the first.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -20,6 +21,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from duolog.bridge.kafka.local import LocalKafka
+from duolog.errors import DuologError
 from duolog.reach import reach
 from tests.drills.connector.checker import differences, told_by
 from tests.drills.connector.driver import GO, KILL, Driver, Report
@@ -52,7 +54,6 @@ class Chain:
         }
         asking = {"bootstrap.servers": broker.bootstrap_servers, "group.id": f"asks-{name}"}
         self._asking = Consumer({**asking, "log_level": 0})
-        self._end_at_kill = 0
         self._running = ExitStack()
         self._running.callback(self._asking.close)
         self.start()
@@ -74,14 +75,21 @@ class Chain:
         return True
 
     def kill_worker(self) -> bool:
-        """Its host starts another. Whether there was one, and it had sent something."""
-        workers, end = self._workers(), self._end_in_kafka()
-        if not workers or end <= self._end_at_kill:
+        """Its host starts another. Whether there was one, and Kafka had more than was noted."""
+        workers = self._workers()
+        if not workers or self._end_in_kafka() <= self._end_noted():
             return False
         for worker in workers:
             worker.kill()
-        self._end_at_kill = end
         return True
+
+    def _end_noted(self) -> float:
+        """What the worker has stored of how far Kafka is."""
+        try:
+            with reach(self.stream.log) as log:
+                return sum(mirror.next_kafka_offset for mirror in log.mirrors(self.stream.topic))
+        except DuologError:  # the host is not there yet
+            return math.inf
 
     def _end_in_kafka(self) -> int:
         places = [TopicPartition(self.stream.topic, number) for number in range(PARTITIONS)]

@@ -13,6 +13,7 @@ import pytest
 
 from duolog.bridge.kafka.feed.filters import GroupFilter
 from duolog.bridge.kafka.members import proxies
+from duolog.bridge.kafka.members.protocol import Protocol
 from duolog.bridge.kafka.members.proxies import Proxies
 from duolog.bridge.kafka.positions.decisions import Agreed
 from duolog.bridge.kafka.positions.settler import Outcome
@@ -151,6 +152,49 @@ def test_what_is_let_go_is_what_was_asked_for_and_not_what_is_next(kafka: Kafka)
             await host.close()
 
     asyncio.run(play())
+
+
+def test_a_classic_group_that_shares_out_is_joined_by_its_own_assignor(kafka: Kafka) -> None:
+    """Its assignor is not told meanwhile; a member of the newer protocol would change the group."""
+    from confluent_kafka import Consumer, ConsumerGroupState
+
+    topic, group = kafka.new_topic(PARTITIONS), kafka.new_group()
+    settings = {
+        "bootstrap.servers": kafka.bootstrap_servers,
+        "group.id": group,
+        "partition.assignment.strategy": "range",
+    }
+    first, second = Consumer(settings), Consumer(settings)
+    admin = kafka.admin()
+
+    def is_in(state: ConsumerGroupState, *polled: Consumer) -> bool:
+        for each in polled:
+            each.poll(0)
+        asked = admin.describe_consumer_groups([group])
+        return bool(asked[group].result(DEADLINE_SECONDS).state is state)
+
+    async def play() -> None:
+        host = Host(kafka, topic)
+        try:
+            first.subscribe([topic])
+            await until(lambda: is_in(ConsumerGroupState.STABLE, first))
+            second.subscribe([topic])  # the first does not poll, and so is waited for
+            await until(lambda: is_in(ConsumerGroupState.PREPARING_REBALANCING, second))
+            asked = {"topic": topic, "member": "m", "group": group}
+            joining = asyncio.create_task(host.proxies.join(asked))
+            await asyncio.sleep(0.5)
+            assert not joining.done()
+            await until(lambda: is_in(ConsumerGroupState.STABLE, first, second))
+            assert await joining == {"joint": True}
+            assert host.proxies._proxies["m", topic].protocol == Protocol("range")
+        finally:
+            await host.close()
+
+    try:
+        asyncio.run(play())
+    finally:
+        first.close()
+        second.close()
 
 
 def test_others_are_counted_when_their_change_is_over(kafka: Kafka) -> None:

@@ -24,10 +24,15 @@ def group_seen(admin: AdminClient, group: str) -> GroupSeen:
     except KafkaException:  # there is none yet; what else is wrong, joining will tell
         return GroupSeen()
     empty = {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD}
+    sharing_out = {
+        ConsumerGroupState.PREPARING_REBALANCING,
+        ConsumerGroupState.COMPLETING_REBALANCING,
+    }
     return GroupSeen(
         found.type is not ConsumerGroupType.CONSUMER,
         found.state not in empty and bool(found.members),
         found.partition_assignor or "",
+        found.state in sharing_out,
     )
 
 

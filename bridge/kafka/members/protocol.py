@@ -23,6 +23,7 @@ class GroupSeen:
     is_classic: bool = False
     has_members: bool = False
     assignor: str = ""
+    is_sharing_out: bool = False  # a classic one; which assignor it has is not told meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,13 @@ class Protocol:
         }
 
 
-def protocol_for(group: GroupSeen) -> Protocol:
-    """The one that a proxy is to speak."""
-    if group.has_members and group.is_classic and group.assignor in KNOWN_ASSIGNORS:
-        return Protocol(group.assignor)
-    return Protocol(None)
+NEWER: Final = Protocol(None)
+
+
+def protocol_for(group: GroupSeen) -> Protocol | None:
+    """The one that a proxy is to speak; None while that cannot be said."""
+    if not (group.has_members and group.is_classic):
+        return NEWER
+    if group.is_sharing_out:
+        return None
+    return Protocol(group.assignor) if group.assignor in KNOWN_ASSIGNORS else NEWER

@@ -30,7 +30,7 @@ from duolog.bridge.kafka.members.described import (
     group_seen,
     members_at_rest,
 )
-from duolog.bridge.kafka.members.protocol import GroupSeen, protocol_for
+from duolog.bridge.kafka.members.protocol import NEWER, GroupSeen, Protocol, protocol_for
 from duolog.bridge.kafka.members.proxy import Assigned, Event, Lost, Proxy, Refused, Revoking
 from duolog.bridge.kafka.positions.decisions import Agreed, AwaitEmptyGroup, OneWay
 from duolog.bridge.kafka.positions.settler import Outcome
@@ -44,6 +44,8 @@ _MIRRORED_SECONDS: Final = 0.02
 _SETTLE_AGAIN_SECONDS: Final = 0.02
 _COUNT_AFTER_SECONDS: Final = 1.0  # so that a change is over, and many at once are one
 _MOST_COUNT_AFTER_SECONDS: Final = 30.0  # where one is not over, twice as long each time up to this
+_SHARED_OUT_SECONDS: Final = 10.0  # at most, before a member of a new kind is let in
+_LOOK_AGAIN_SECONDS: Final = 0.05
 _MOST_SHOWN: Final = 200  # members in one answer
 _MOST_TOLD: Final = 1000  # partitions in one line
 
@@ -109,7 +111,7 @@ class Proxies:
             known = self._proxies.get(key)
             if known is None:
                 kafka_topic = mirrors[0].target.kafka_topic
-                protocol = protocol_for(await asyncio.to_thread(self._group_seen, group))
+                protocol = await self._protocol(group)
                 settings = {
                     **self._settings.for_confluent(),
                     "client.id": f"{CLIENT_PREFIX}{member}",
@@ -154,6 +156,21 @@ class Proxies:
 
     def _own_clients(self) -> set[str]:
         return {f"{CLIENT_PREFIX}{member}" for member, _ in self._proxies}
+
+    async def _protocol(self, group: str) -> Protocol:
+        """That of the group's proxies, or of its other members once they have shared out."""
+        for proxy in self._proxies.values():
+            if proxy.group == group:
+                return proxy.protocol
+        until = self._loop.time() + _SHARED_OUT_SECONDS
+        while True:
+            seen = await asyncio.to_thread(self._group_seen, group)
+            protocol = protocol_for(seen)
+            if protocol is not None:
+                return protocol
+            if self._loop.time() > until:
+                return NEWER  # the broker takes it, whatever the others have
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
     def _group_seen(self, group: str) -> GroupSeen:
         return group_seen(self._asking(), group)

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 POLL_SECONDS: Final = 0.1  # so soon it leaves, and so soon it commits when it has been idle
-_BUSY_POLL_SECONDS: Final = 0.005
-_BUSY_SECONDS: Final = 1.0  # after a commit, others are likely to follow
+_BUSY_SECONDS: Final = 1.0  # after a commit, others are likely to follow: it waits for them
+_BUSY_POLL_SECONDS: Final = 0.02  # meanwhile it hears so soon of changes
+_GATHER_SECONDS: Final = 0.002  # for commits of its other partitions, which mostly come at once
 _AGAIN_SECONDS: Final = 0.02
 _COMMIT_SECONDS: Final = 10.0
 _DRAIN_SECONDS: Final = 8.0  # the host decides; this is for one that does not
@@ -114,6 +115,7 @@ class Proxy:
         self.protocol = protocol
         self._told = told
         self._commits: SimpleQueue[_Commit] = SimpleQueue()
+        self._has_commits = threading.Event()
         self._owned: Mapping[int, int] = {}  # by partition, the number of the assignment
         self._being_taken: frozenset[int] = frozenset()  # of these
         self._committed_upto: dict[int, int] = {}  # since they were assigned
@@ -140,6 +142,7 @@ class Proxy:
         """Tell Kafka. Raises, in the future, PartitionRevoked or KafkaUnreachable."""
         future: Future[None] = Future()
         self._commits.put(_Commit(partition, offset, future, time.monotonic() + _COMMIT_SECONDS))
+        self._has_commits.set()
         if self._stopping.is_set() and not self._thread.is_alive():
             self._drop_commits()
         return future
@@ -182,7 +185,9 @@ class Proxy:
             while not self._stopping.is_set():
                 self._work_off(consumer)
                 busy = time.monotonic() < self._busy_until
-                message = consumer.poll(_BUSY_POLL_SECONDS if busy else POLL_SECONDS)
+                if busy:
+                    self._has_commits.wait(_BUSY_POLL_SECONDS)
+                message = consumer.poll(0 if busy else POLL_SECONDS)
                 error = None if message is None else message.error()
                 if error is not None and (error.fatal() or error.code() in _SHUT_OUT):
                     self._told(Refused(_incompatible(self.group, error.str())))
@@ -239,13 +244,8 @@ class Proxy:
 
     def _work_off(self, consumer: Consumer) -> None:
         """Commit what has come in, each partition's last one."""
-        waiting: dict[int, list[_Commit]] = {}
-        while True:
-            try:
-                commit = self._commits.get_nowait()
-            except Empty:
-                break
-            waiting.setdefault(commit.partition, []).append(commit)
+        self._has_commits.clear()
+        waiting = self._gathered()
         if not waiting:
             return
         self._busy_until = time.monotonic() + _BUSY_SECONDS
@@ -262,6 +262,21 @@ class Proxy:
                     self._commits.put(each)  # the group is polled on meanwhile
                 else:
                     each.future.set_exception(_not_taken(self.group))
+
+    def _gathered(self) -> dict[int, list[_Commit]]:
+        """What is to be committed now, by partition: a broker takes as long for all as for one."""
+        waiting: dict[int, list[_Commit]] = {}
+        until = 0.0
+        while True:
+            left = until - time.monotonic()
+            waits = bool(waiting) and left > 0 and waiting.keys() < self._owned.keys()
+            try:
+                commit = self._commits.get(waits, left if waits else None)
+            except Empty:
+                return waiting
+            if not waiting:
+                until = time.monotonic() + _GATHER_SECONDS
+            waiting.setdefault(commit.partition, []).append(commit)
 
     def _committed(
         self, consumer: Consumer, offsets: dict[int, int]

@@ -28,7 +28,13 @@ from tests.support.kafka import DEADLINE_SECONDS, Kafka, admin_of
 
 ROOT = Path(__file__).parents[3]
 PARTITIONS = 4
-CLASSIC = {"group.protocol": "classic", "partition.assignment.strategy": "range"}
+# One that is closed while it joins has no way to say so: the others wait for its session to end.
+CLASSIC = {
+    "group.protocol": "classic",
+    "partition.assignment.strategy": "range",
+    "session.timeout.ms": 6000,
+    "heartbeat.interval.ms": 2000,
+}
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "range": CLASSIC,
     "cooperative-sticky": {**CLASSIC, "partition.assignment.strategy": "cooperative-sticky"},
@@ -44,6 +50,7 @@ class JointHost:
         self._kafka = kafka
         self._mutant = mutant
         self._listen = "127.0.0.1:0"
+        self.journal = folder.with_suffix(".journal")
         with open_log(folder):
             pass
         self.start()
@@ -52,17 +59,18 @@ class JointHost:
         """Again on the same port, after a kill."""
         variables = {n: text for n, text in os.environ.items() if not n.startswith("DUOLOG_")}
         paths = f"{ROOT}{os.pathsep}{variables.get('PYTHONPATH', '')}"
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "tests.drills.joint.host"),
-                *("serve", "--log", str(self.folder), "--listen", self._listen),
-                *("--bootstrap-servers", self._kafka.bootstrap_servers),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=self.folder.parent,
-            env={**variables, "JOINT_MUTANT": self._mutant, "PYTHONPATH": paths},
-        )
+        with self.journal.open("ab") as journal:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "tests.drills.joint.host"),
+                    *("serve", "--log", str(self.folder), "--listen", self._listen),
+                    *("--bootstrap-servers", self._kafka.bootstrap_servers),
+                ],
+                stdout=subprocess.PIPE,
+                stderr=journal,
+                cwd=self.folder.parent,
+                env={**variables, "JOINT_MUTANT": self._mutant, "PYTHONPATH": paths},
+            )
         assert self.process.stdout is not None
         self.url = self.process.stdout.readline().decode().strip()
         self._listen = self.url.removeprefix("http://")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -58,6 +59,7 @@ class AsyncConsumer:
         self._polls = Polls(self._core, self._host, self._options)
         self._acks = Acks(self._core, self._host, self._options, self._polls.join_again)
         self._beats = Beats(self._core, self._host, self._options)
+        self._under_way: deque[asyncio.Task[None]] = deque()  # acknowledgements, the oldest first
         self._turn = asyncio.Lock()  # of polls
         self._times_taken = 0
         self._loop_has_one = False  # a record that a loop was left with, perhaps
@@ -73,7 +75,8 @@ class AsyncConsumer:
     async def poll(self, timeout_seconds: float = 1.0) -> list[ConsumedRecord]:
         """The next records, up to `max_records`; none when there are none in this time.
 
-        With `auto_ack`, what the poll before gave is done now, but for what `nack` gave back.
+        With `auto_ack`, what the poll before gave is done now, but for what `nack` gave back. A
+        member of a group is told so while it is being acknowledged: the next poll waits for that.
         """
         async with self._turn:
             self._loop_has_one = False
@@ -162,29 +165,23 @@ class AsyncConsumer:
             self._core.finish_in_hand()
         await self._letters.check_topic()
         self._beats.polled()
-        beside: asyncio.Task[None] | None = None
         if self._options.auto_ack and (self._acks.is_due or not self._core.has_ready):
             if self._core.is_member_everywhere:
-                beside = asyncio.create_task(self._acks.send_beside())
+                self._under_way.append(asyncio.create_task(self._acks.send_beside()))
             else:
                 await self._ack_what_is_ours()
-        try:
-            return await self._taken_beside(beside, limit, until, decode=decode)
-        finally:
-            if beside is not None:  # it is over, unless something else went wrong
-                beside.cancel()
-                await asyncio.gather(beside, return_exceptions=True)
+        return await self._taken_beside(limit, until, decode=decode)
 
-    async def _taken_beside(
-        self, acking: asyncio.Task[None] | None, limit: int, until: float, *, decode: bool
-    ) -> list[Piece]:
-        """Nothing is handed out before what was done is acknowledged; it may be asked for."""
+    async def _taken_beside(self, limit: int, until: float, *, decode: bool) -> list[Piece]:
+        """Nothing is handed out while more than one acknowledgement is under way; it may be asked
+        for.
+        """
         is_first = True
         while True:
-            if acking is not None and not (is_first and self._core.is_empty):
-                await acking
-                acking = None
+            if not (is_first and self._core.is_empty):
+                await self._until_under_way(1)
             if self._core.has_stale:
+                await self._until_under_way(0)
                 if self._options.auto_ack:
                     await self._ack_what_is_ours()
                 await self._polls.join_again()
@@ -193,9 +190,19 @@ class AsyncConsumer:
             pieces = self._core.take(limit, time.monotonic())
             self._times_taken += bool(pieces)
             if pieces or (time.monotonic() >= until and not is_first):
+                if not pieces:
+                    await self._until_under_way(0)
                 return pieces
             await self._polls.ask(until)
             is_first = False
+
+    async def _until_under_way(self, most: int) -> None:
+        """Wait for acknowledgements, the oldest first. What went wrong with one is raised."""
+        while len(self._under_way) > most:
+            oldest = self._under_way[0]
+            await asyncio.wait({oldest})  # which goes on if this is given up
+            self._under_way.popleft()
+            oldest.result()
 
     async def _ack_what_is_ours(self) -> None:
         with suppress(PartitionRevoked):  # it comes again to who has it now
@@ -331,6 +338,9 @@ class AsyncConsumer:
         try:
             await self._polls.stop()
             await self._beats.stop()
+            for acking in self._under_way:  # all is told once more
+                acking.cancel()
+            await asyncio.gather(*self._under_way, return_exceptions=True)
             try:
                 with suppress(PartitionRevoked):
                     await self._acks.send(deadline_seconds)

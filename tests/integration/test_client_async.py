@@ -20,7 +20,8 @@ from duolog.client import (
     Publisher,
 )
 from duolog.client import consumer as consumer_module
-from duolog.client.model import Piece
+from duolog.client.host_calls import HostCalls
+from duolog.client.model import Ack, Piece
 from duolog.client.pages import records_of
 from duolog.client.portal import Portal
 from duolog.errors import ClientClosed, InvalidSql, UnknownTopic
@@ -151,6 +152,39 @@ def test_a_large_poll_that_is_given_up_while_it_is_decoded_comes_again(
             assert await consumer.poll(0) == []
 
     asyncio.run(run())
+
+
+def test_one_acknowledgement_may_be_under_way_when_more_is_handed_out(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play() -> None:
+        async with AsyncAdmin(url=url) as admin, AsyncPublisher(url=url) as publisher:
+            await admin.create_topic("paged")
+            for number in range(6):
+                await publisher.publish("paged", number)
+        answers = asyncio.Event()
+        ack, acked = HostCalls.ack, []
+
+        async def slow(self: HostCalls, group: str, asked: Ack, *more: Any) -> int:
+            await answers.wait()
+            acked.append(asked.upto_offset)
+            return await ack(self, group, asked, *more)
+
+        monkeypatch.setattr(HostCalls, "ack", slow)
+        reading = AsyncConsumer("paged", url=url, group="g", start="earliest", max_records=2)
+        async with reading:
+            assert [each.value for each in await reading.poll()] == [0, 1]
+            assert [each.value for each in await reading.poll()] == [2, 3]
+            third = asyncio.create_task(reading.poll())
+            assert not (await asyncio.wait({third}, timeout=0.3))[0]
+            answers.set()
+            assert [each.value for each in await third] == [4, 5]
+            assert 1 in acked
+            assert await reading.poll(0) == []
+            assert 5 in acked, "nothing is handed out, so nothing is under way"
+            assert await reading.position("paged") == 6
+
+    asyncio.run(play())
 
 
 def test_an_interrupted_poll_gives_back_what_it_took(

@@ -119,16 +119,15 @@ def test_what_a_loop_was_left_with_comes_again_and_what_came_before_does_not(
     assert positions(host, topic) == {0: 3, 1: 1}
 
 
-def test_polls_of_a_member_hand_out_nothing_before_the_last_page_is_acknowledged(
+def test_a_member_has_one_page_in_hand_and_at_most_one_that_is_being_acknowledged(
     host: ServedLog, topic: str
 ) -> None:
-    """Although both are asked for at once."""
     with consumer(host, topic, max_records=1) as reading:
         found: list[ConsumedRecord] = []
         while len(found) < 6:
             done = len(found)
             found += reading.poll()
-            assert sum(positions(host, topic).values()) == done
+            assert max(0, done - 1) <= sum(positions(host, topic).values()) <= done
     assert sorted(each.value for each in found) == list(range(6))
     assert sum(positions(host, topic).values()) == 5  # the last one is given back
 

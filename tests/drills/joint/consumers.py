@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -113,13 +114,17 @@ class Reading:
 
 
 class NativeReading(Reading):
-    """Through the Python client. It may go on to process without acknowledging."""
+    """Through the Python client. It may go on to process without acknowledging.
+
+    With `auto_ack`, the ledger does not hear of what is acknowledged.
+    """
 
     def __init__(
         self, name: str, ledger: Ledger, url: str, topic: str, group: str, **options: Any
     ) -> None:
         given = {"start": "earliest", "auto_ack": False, "max_records": 50}
         self._consumer = Consumer(topic, url=url, group=group, **{**given, **options})
+        self._auto_ack = bool(options.get("auto_ack"))
         self._vanishes = False
         self._holds = threading.Event()
         self._acks = threading.Event()
@@ -155,11 +160,15 @@ class NativeReading(Reading):
             records = self._consumer.poll(0.2)
             for record in records:
                 self.ledger.note(self.name, record.partition, int(record.value))
-            unacked += records
+            if not self._auto_ack:
+                unacked += records
             if unacked and not self._holds.is_set():
                 self._ack(unacked)
                 unacked = []
         if not self._vanishes:
+            if self._auto_ack:
+                with suppress(PartitionRevoked):
+                    self._consumer.ack()  # what is in hand is done
             self._consumer.close()
 
     def _ack(self, records: list[ConsumedRecord]) -> None:

@@ -32,8 +32,9 @@ def play(joint: Joint, protocol: str, chance: random.Random, seconds: float, kil
         if kind < 25 and len(running) < 2 * MOST:
             name, made = str(made), made + 1
             native = chance.random() < 0.5
+            how = {"session_timeout_seconds": 2} if kills else {"auto_ack": chance.random() < 0.5}
             running.append(
-                joint.native(f"n{name}", session_timeout_seconds=2 if kills else 10)
+                joint.native(f"n{name}", **how)
                 if native
                 else joint.in_kafka(f"k{name}", PROTOCOLS[protocol])
             )

@@ -15,7 +15,7 @@ from duolog.client import ConsumedRecord, Consumer
 from duolog.errors import GroupHasMembers
 from duolog.reach import reach
 from tests.drills.joint.consumers import until
-from tests.drills.joint.group import PARTITIONS, PROTOCOLS, Joint, JointHost, joint_host
+from tests.drills.joint.group import JAVA, PARTITIONS, PROTOCOLS, Joint, JointHost, joint_host
 from tests.support.kafka import DEADLINE_SECONDS, Kafka
 
 
@@ -175,22 +175,15 @@ def test_members_of_both_kinds_are_shown(joint: Joint) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
+    "how",
     [
-        pytest.param(
-            ["--assignment-strategy", "org.apache.kafka.clients.consumer.RangeAssignor"],
-            id="range",
-            marks=pytest.mark.full,
-        ),
-        pytest.param(
-            ["--assignment-strategy", "org.apache.kafka.clients.consumer.StickyAssignor"],
-            id="sticky",
-        ),
-        pytest.param(["--group-protocol", "consumer"], id="kip-848", marks=pytest.mark.full),
+        pytest.param("java-range", marks=pytest.mark.full),
+        "java-sticky",
+        pytest.param("java-kip-848", marks=pytest.mark.full),
     ],
 )
-def test_a_java_consumer_shares_too(joint: Joint, options: list[str]) -> None:
-    other = joint.in_java("one", *options)
+def test_a_java_consumer_shares_too(joint: Joint, how: str) -> None:
+    other = joint.in_java("one", *JAVA[how])
     joint.until_all_are_done("java")
     joint.native("a")
     joint.until_all_are_done("java", "native")

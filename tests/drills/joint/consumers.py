@@ -30,6 +30,7 @@ class Ledger:
 
     entries: list[Entry] = field(default_factory=list)
     acked: set[int] = field(default_factory=set)
+    given_up: set[int] = field(default_factory=set)  # Kafka's consumer could not commit them
     after_ack: list[Entry] = field(default_factory=list)  # of these there must be none
     guard: threading.Lock = field(default_factory=threading.Lock)
 
@@ -43,6 +44,11 @@ class Ledger:
         """Whoever processed these has been told that they are done."""
         with self.guard:
             self.acked.update(numbers)
+
+    def note_given_up(self, numbers: Iterable[int]) -> None:
+        """Whoever processed these could not say so: they may come again."""
+        with self.guard:
+            self.given_up.update(numbers)
 
     def counts(self) -> Counter[int]:
         with self.guard:

@@ -40,6 +40,12 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "cooperative-sticky": {**CLASSIC, "partition.assignment.strategy": "cooperative-sticky"},
     "kip-848": {"group.protocol": "consumer"},
 }
+_ASSIGNORS = "org.apache.kafka.clients.consumer"
+JAVA = {
+    "java-range": ["--assignment-strategy", f"{_ASSIGNORS}.RangeAssignor"],
+    "java-sticky": ["--assignment-strategy", f"{_ASSIGNORS}.StickyAssignor"],
+    "java-kip-848": ["--group-protocol", "consumer"],
+}
 
 
 class JointHost:

@@ -25,6 +25,7 @@ class JavaReading(Reading):
         options: Sequence[str],
     ) -> None:
         self._partitions = partitions
+        self._pending: dict[int, int] = {}  # where what is not committed begins
         self._process = subprocess.Popen(
             [
                 *(find_java(), "-Xmx128m", "-cp", class_path()),
@@ -44,12 +45,31 @@ class JavaReading(Reading):
             if not line.startswith("{"):
                 continue
             said = json.loads(line)
-            if said.get("name") != "records_consumed":
-                continue
-            for each in said["partitions"]:
-                for offset in range(each["minOffset"], each["maxOffset"] + 1):
-                    number = offset * self._partitions + each["partition"]
-                    self.ledger.note(self.name, each["partition"], number)
+            match said.get("name"):
+                case "records_consumed":
+                    for each in said["partitions"]:
+                        self._consumed(each["partition"], each["minOffset"], each["maxOffset"])
+                case "offsets_committed":
+                    for each in said["offsets"]:
+                        self._committed(each["partition"], each["offset"], said["success"])
+                case "partitions_revoked":
+                    for each in said["partitions"]:
+                        self._pending.pop(each["partition"], None)
+
+    def _consumed(self, partition: int, first: int, last: int) -> None:
+        for offset in range(first, last + 1):
+            self.ledger.note(self.name, partition, offset * self._partitions + partition)
+        self._pending.setdefault(partition, first)
+
+    def _committed(self, partition: int, upto: int, success: bool) -> None:
+        """By the newer protocol it gives up where its member epoch has changed, and goes on."""
+        begin = self._pending.get(partition, upto)
+        numbers = [at * self._partitions + partition for at in range(begin, upto)]
+        if success:
+            self._pending[partition] = upto
+            self.ledger.note_acked(numbers)
+        else:
+            self.ledger.note_given_up(numbers)
 
     def close(self) -> None:
         self._process.terminate()

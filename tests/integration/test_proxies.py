@@ -6,19 +6,24 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
+from confluent_kafka import ConsumerGroupState, KafkaException
 
 from duolog.bridge.kafka.feed.filters import GroupFilter
 from duolog.bridge.kafka.members import proxies
-from duolog.bridge.kafka.members.protocol import Protocol
+from duolog.bridge.kafka.members.described import assigned_to, members_at_rest
+from duolog.bridge.kafka.members.protocol import NEWER, Protocol
 from duolog.bridge.kafka.members.proxies import Proxies
+from duolog.bridge.kafka.members.proxy import Event, Proxy, Refused
 from duolog.bridge.kafka.positions.decisions import Agreed
 from duolog.bridge.kafka.positions.settler import Outcome
 from duolog.bridge.kafka.settings import KafkaSettings
-from duolog.errors import KafkaUnreachable
+from duolog.errors import IncompatibleGroup, KafkaUnreachable, PartitionRevoked
 from duolog.log.mirror_model import Mirror, MirrorTarget
 from tests.support.kafka import DEADLINE_SECONDS, Kafka
 
@@ -72,16 +77,14 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def kafka_consumer(kafka: Kafka, topic: str, group: str) -> Iterator[None]:
+def kafka_consumer(kafka: Kafka, topic: str, group: str, assignor: str = "") -> Iterator[None]:
+    """By the newer protocol, or with an assignor."""
     from confluent_kafka import Consumer
 
-    consumer = Consumer(
-        {
-            "bootstrap.servers": kafka.bootstrap_servers,
-            "group.id": group,
-            "group.protocol": "consumer",
-        }
+    how = (
+        {"partition.assignment.strategy": assignor} if assignor else {"group.protocol": "consumer"}
     )
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": group, **how})
     consumer.subscribe([topic])
     stopping = threading.Event()
 
@@ -156,7 +159,7 @@ def test_what_is_let_go_is_what_was_asked_for_and_not_what_is_next(kafka: Kafka)
 
 def test_a_classic_group_that_shares_out_is_joined_by_its_own_assignor(kafka: Kafka) -> None:
     """Its assignor is not told meanwhile; a member of the newer protocol would change the group."""
-    from confluent_kafka import Consumer, ConsumerGroupState
+    from confluent_kafka import Consumer
 
     topic, group = kafka.new_topic(PARTITIONS), kafka.new_group()
     settings = {
@@ -170,8 +173,11 @@ def test_a_classic_group_that_shares_out_is_joined_by_its_own_assignor(kafka: Ka
     def is_in(state: ConsumerGroupState, *polled: Consumer) -> bool:
         for each in polled:
             each.poll(0)
-        asked = admin.describe_consumer_groups([group])
-        return bool(asked[group].result(DEADLINE_SECONDS).state is state)
+        try:
+            asked = admin.describe_consumer_groups([group])
+            return bool(asked[group].result(DEADLINE_SECONDS).state is state)
+        except KafkaException:  # its coordinator is being found
+            return False
 
     async def play() -> None:
         host = Host(kafka, topic)
@@ -195,6 +201,33 @@ def test_a_classic_group_that_shares_out_is_joined_by_its_own_assignor(kafka: Ka
     finally:
         first.close()
         second.close()
+
+
+def test_a_group_that_cannot_be_joined_is_told(kafka: Kafka) -> None:
+    """With librdkafka's cooperative-sticky members keep data that no other protocol takes over."""
+    topic, group = kafka.new_topic(PARTITIONS), kafka.new_group()
+    told: SimpleQueue[Event] = SimpleQueue()
+    settings = {"bootstrap.servers": kafka.bootstrap_servers}
+    proxy = Proxy(settings, group, topic, NEWER, told.put)
+    admin = kafka.admin()
+
+    def is_shared_by(count: int) -> bool:
+        shares = [list(assigned_to(m, {topic})) for m in members_at_rest(admin, group) or ()]
+        return len(shares) == count and all(shares)
+
+    with ExitStack() as members:
+        for count in (1, 2):  # the first one joins again, with its data
+            members.enter_context(kafka_consumer(kafka, topic, group, "cooperative-sticky"))
+            asyncio.run(until(partial(is_shared_by, count)))
+        proxy.start()
+        try:
+            refused = told.get(timeout=DEADLINE_SECONDS)
+        finally:
+            proxy.close()
+        assert isinstance(refused, Refused)
+        assert isinstance(refused.error, IncompatibleGroup)
+        with pytest.raises(PartitionRevoked):
+            proxy.commit(0, 1).result(DEADLINE_SECONDS)
 
 
 def test_others_are_counted_when_their_change_is_over(kafka: Kafka) -> None:

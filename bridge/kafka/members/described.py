@@ -12,17 +12,24 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 _DESCRIBE_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 3.0  # somebody waits for it, and asks again
+_THERE_IS_NONE: Final = 69
+_NO_RIGHT: Final = 30
 
 
-def group_seen(admin: AdminClient, group: str) -> GroupSeen:
-    """How a group shares out its partitions; that of one which is not there yet is free."""
+def group_seen(admin: AdminClient, group: str) -> GroupSeen | None:
+    """How a group shares out its partitions; that of one which is not there yet is free. None when
+    its coordinator does not say.
+    """
     from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaException
 
     try:
-        asked = admin.describe_consumer_groups([group], request_timeout=_DESCRIBE_SECONDS)
+        asked = admin.describe_consumer_groups([group], request_timeout=_LOOK_SECONDS)
         found = asked[group].result()
-    except KafkaException:  # there is none yet; what else is wrong, joining will tell
-        return GroupSeen()
+    except KafkaException as failure:
+        # Without a right to look, joining tells what else is wrong.
+        is_free = failure.args[0].code() in {_THERE_IS_NONE, _NO_RIGHT}
+        return GroupSeen() if is_free else None
     empty = {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD}
     sharing_out = {
         ConsumerGroupState.PREPARING_REBALANCING,

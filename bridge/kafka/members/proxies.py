@@ -158,22 +158,32 @@ class Proxies:
         return {f"{CLIENT_PREFIX}{member}" for member, _ in self._proxies}
 
     async def _protocol(self, group: str) -> Protocol:
-        """That of the group's proxies, or of its other members once they have shared out."""
+        """That of the group's proxies, or of its other members once they have shared out. Raises
+        KafkaUnreachable.
+        """
         for proxy in self._proxies.values():
             if proxy.group == group:
                 return proxy.protocol
         until = self._loop.time() + _SHARED_OUT_SECONDS
         while True:
             seen = await asyncio.to_thread(self._group_seen, group)
-            protocol = protocol_for(seen)
+            protocol = None if seen is None else protocol_for(seen)
             if protocol is not None:
                 return protocol
             if self._loop.time() > until:
-                return NEWER  # the broker takes it, whatever the others have
+                if seen is None:
+                    raise KafkaUnreachable(
+                        f"Kafka does not say how group '{group}' shares out its partitions. Ask "
+                        "again."
+                    )
+                return NEWER  # the broker takes it, or says why not
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
-    def _group_seen(self, group: str) -> GroupSeen:
-        return group_seen(self._asking(), group)
+    def _group_seen(self, group: str) -> GroupSeen | None:
+        seen = group_seen(self._asking(), group)
+        if seen is None:
+            self._asker = None  # a new one has new connections
+        return seen
 
     def _described(self, groups: list[str]) -> list[tuple[str, Any]]:
         return described(self._asking(), groups)

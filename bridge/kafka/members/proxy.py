@@ -40,8 +40,10 @@ _DRAIN_SECONDS: Final = 8.0  # the host decides; this is for one that does not
 _ON_THE_WAY: Final = frozenset({14, 15, 16, 22, 27, 113})
 """Kafka's numbers for: the coordinator is not ready, or the group is between two assignments."""
 
-_SHUT_OUT: Final = frozenset({-165, 23, 29, 30, 35, 69, 112})
-"""Another way of sharing out, a protocol that the broker or the group does not speak, no right."""
+_SHUT_OUT: Final = frozenset({-165, -150, 23, 29, 30, 35, 69, 112})
+"""Another way of sharing out, a protocol that the broker or the group does not speak, no right; and
+what librdkafka calls fatal without another number.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,7 @@ class Proxy:
                 message = consumer.poll(0 if busy else POLL_SECONDS)
                 error = None if message is None else message.error()
                 if error is not None and (error.fatal() or error.code() in _SHUT_OUT):
-                    self._told(Refused(_incompatible(self.group, error.str())))
+                    self._refused(_incompatible(self.group, error.str()))
         finally:
             consumer.close()
             self._owned = {}

@@ -37,6 +37,7 @@ MOST_AT_ONCE: Final = 2_000
 """More records are decoded in a thread, so that the event loop is not held up."""
 
 _ACK_SECONDS_AFTER_AN_ERROR: Final = 5.0
+_MOST_UNDER_WAY: Final = 1  # acknowledgements, when something is handed out
 
 
 class AsyncConsumer:
@@ -166,20 +167,18 @@ class AsyncConsumer:
         await self._letters.check_topic()
         self._beats.polled()
         if self._options.auto_ack and (self._acks.is_due or not self._core.has_ready):
-            if self._core.is_member_everywhere:
-                self._under_way.append(asyncio.create_task(self._acks.send_beside()))
-            else:
+            if not self._core.is_member_everywhere:
                 await self._ack_what_is_ours()
+            elif len(self._under_way) <= _MOST_UNDER_WAY:  # more when polls were given up
+                self._under_way.append(asyncio.create_task(self._acks.send_beside()))
         return await self._taken_beside(limit, until, decode=decode)
 
     async def _taken_beside(self, limit: int, until: float, *, decode: bool) -> list[Piece]:
-        """Nothing is handed out while more than one acknowledgement is under way; it may be asked
-        for.
-        """
+        """Nothing is handed out while more acknowledgements are under way; it may be asked for."""
         is_first = True
         while True:
             if not (is_first and self._core.is_empty):
-                await self._until_under_way(1)
+                await self._until_under_way(_MOST_UNDER_WAY)
             if self._core.has_stale:
                 await self._until_under_way(0)
                 if self._options.auto_ack:
@@ -202,7 +201,10 @@ class AsyncConsumer:
             oldest = self._under_way[0]
             await asyncio.wait({oldest})  # which goes on if this is given up
             self._under_way.popleft()
-            oldest.result()
+            if oldest.cancelled():
+                self._check_open()  # only closing does that
+            else:
+                oldest.result()
 
     async def _ack_what_is_ours(self) -> None:
         with suppress(PartitionRevoked):  # it comes again to who has it now

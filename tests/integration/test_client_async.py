@@ -187,6 +187,39 @@ def test_one_acknowledgement_may_be_under_way_when_more_is_handed_out(
     asyncio.run(play())
 
 
+def test_a_poll_that_waits_for_an_acknowledgement_is_ended_by_closing(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play() -> None:
+        async with AsyncAdmin(url=url) as admin, AsyncPublisher(url=url) as publisher:
+            await admin.create_topic("shut")
+            for number in range(6):
+                await publisher.publish("shut", number)
+        ack, asked = HostCalls.ack, 0
+
+        async def slow(self: HostCalls, group: str, what: Ack, *more: Any) -> int:
+            nonlocal asked
+            asked += 1
+            if asked == 1:
+                await asyncio.Event().wait()
+            return await ack(self, group, what, *more)
+
+        monkeypatch.setattr(HostCalls, "ack", slow)
+        reading = AsyncConsumer("shut", url=url, group="g", start="earliest", max_records=2)
+        await reading.poll()
+        await reading.poll()
+        third = asyncio.create_task(reading.poll())
+        assert not (await asyncio.wait({third}, timeout=0.3))[0]
+        await reading.close()
+        with pytest.raises(ClientClosed):
+            await third
+        async with AsyncAdmin(url=url) as admin:
+            (position,) = await admin.positions("g", "shut")
+            assert position.position == 4, "what was handed out before counts"
+
+    asyncio.run(play())
+
+
 def test_an_interrupted_poll_gives_back_what_it_took(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,7 +57,7 @@ class JointBenchmark:
     handovers: int = 20
     members: int = 50
     idle_seconds: float = 20.0
-    records: int = 1_000_000
+    records: int = 4_000_000
     rounds: int = 3
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -13,6 +12,7 @@ from types import TracebackType
 from typing import Final, Self, Unpack
 
 from duolog.client.acks import Acks
+from duolog.client.acks_beside import AcksBeside
 from duolog.client.beats import Beats
 from duolog.client.deliveries import Deliveries
 from duolog.client.host_calls import HostCalls
@@ -37,7 +37,6 @@ MOST_AT_ONCE: Final = 2_000
 """More records are decoded in a thread, so that the event loop is not held up."""
 
 _ACK_SECONDS_AFTER_AN_ERROR: Final = 5.0
-_MOST_UNDER_WAY: Final = 1  # acknowledgements, when something is handed out
 
 
 class AsyncConsumer:
@@ -60,7 +59,7 @@ class AsyncConsumer:
         self._polls = Polls(self._core, self._host, self._options)
         self._acks = Acks(self._core, self._host, self._options, self._polls.join_again)
         self._beats = Beats(self._core, self._host, self._options)
-        self._under_way: deque[asyncio.Task[None]] = deque()  # acknowledgements, the oldest first
+        self._acks_beside = AcksBeside(self._acks.send_beside)
         self._turn = asyncio.Lock()  # of polls
         self._times_taken = 0
         self._loop_has_one = False  # a record that a loop was left with, perhaps
@@ -167,20 +166,23 @@ class AsyncConsumer:
         await self._letters.check_topic()
         self._beats.polled()
         if self._options.auto_ack and (self._acks.is_due or not self._core.has_ready):
-            if not self._core.is_member_everywhere:
+            if self._core.is_member_everywhere:
+                self._acks_beside.want()
+            else:
                 await self._ack_what_is_ours()
-            elif len(self._under_way) <= _MOST_UNDER_WAY:  # more when polls were given up
-                self._under_way.append(asyncio.create_task(self._acks.send_beside()))
         return await self._taken_beside(limit, until, decode=decode)
 
     async def _taken_beside(self, limit: int, until: float, *, decode: bool) -> list[Piece]:
-        """Nothing is handed out while more acknowledgements are under way; it may be asked for."""
+        """Nothing is handed out while an acknowledgement takes longer than the interval; it may be
+        asked for.
+        """
         is_first = True
         while True:
             if not (is_first and self._core.is_empty):
-                await self._until_under_way(_MOST_UNDER_WAY)
+                await self._acks_beside.keep_up(self._options.ack_interval_seconds)
+            self._check_open()
             if self._core.has_stale:
-                await self._until_under_way(0)
+                await self._acks_beside.keep_up(0)
                 if self._options.auto_ack:
                     await self._ack_what_is_ours()
                 await self._polls.join_again()
@@ -190,21 +192,10 @@ class AsyncConsumer:
             self._times_taken += bool(pieces)
             if pieces or (time.monotonic() >= until and not is_first):
                 if not pieces:
-                    await self._until_under_way(0)
+                    await self._acks_beside.keep_up(0)
                 return pieces
             await self._polls.ask(until)
             is_first = False
-
-    async def _until_under_way(self, most: int) -> None:
-        """Wait for acknowledgements, the oldest first. What went wrong with one is raised."""
-        while len(self._under_way) > most:
-            oldest = self._under_way[0]
-            await asyncio.wait({oldest})  # which goes on if this is given up
-            self._under_way.popleft()
-            if oldest.cancelled():
-                self._check_open()  # only closing does that
-            else:
-                oldest.result()
 
     async def _ack_what_is_ours(self) -> None:
         with suppress(PartitionRevoked):  # it comes again to who has it now
@@ -340,9 +331,7 @@ class AsyncConsumer:
         try:
             await self._polls.stop()
             await self._beats.stop()
-            for acking in self._under_way:  # all is told once more
-                acking.cancel()
-            await asyncio.gather(*self._under_way, return_exceptions=True)
+            await self._acks_beside.stop()  # all is told once more
             try:
                 with suppress(PartitionRevoked):
                     await self._acks.send(deadline_seconds)

@@ -32,6 +32,7 @@ from duolog.bridge.kafka.members.left_behind import send_away
 from duolog.bridge.kafka.members.proxies import CLIENT_PREFIX, Proxies
 from duolog.bridge.kafka.mirror.mirroring import KafkaMirror
 from duolog.bridge.kafka.mirror.shared import MirrorOptions, WhenRefused
+from duolog.bridge.kafka.positions.own_commits import OwnCommits
 from duolog.bridge.kafka.positions.questions import GroupQuestions
 from duolog.bridge.kafka.positions.settling import GroupSettling
 from duolog.bridge.kafka.settings import KafkaSettings
@@ -112,8 +113,9 @@ async def work(
     try:
         with _alone(settings.folder), reach(settings.folder) as log:
             mirror = KafkaMirror(log, settings.kafka, options=settings.options, say=journal.note)
+            own = OwnCommits()
             settling = GroupSettling(
-                log, settings.kafka, groups=settings.groups, mirrors=mirror.mirrors
+                log, settings.kafka, groups=settings.groups, mirrors=mirror.mirrors, own=own
             )
             telling = asyncio.create_task(_tell(mirror, settling, tell))
             settling.start()
@@ -125,6 +127,7 @@ async def work(
                 mirror.is_being_found_out,
                 settling.settle,
                 answering.tell,
+                own,
             )
             for what, handle in proxies.handlers().items():
                 answering.handle(what, handle)

@@ -154,7 +154,36 @@ def test_a_large_poll_that_is_given_up_while_it_is_decoded_comes_again(
     asyncio.run(run())
 
 
-def test_one_acknowledgement_may_be_under_way_when_more_is_handed_out(
+def test_more_is_handed_out_while_an_acknowledgement_is_under_way(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play() -> None:
+        async with AsyncAdmin(url=url) as admin, AsyncPublisher(url=url) as publisher:
+            await admin.create_topic("fast")
+            for number in range(6):
+                await publisher.publish("fast", number)
+        answers = asyncio.Event()
+        ack, acked = HostCalls.ack, []
+
+        async def slow(self: HostCalls, group: str, asked: Ack, *more: Any) -> int:
+            await answers.wait()
+            acked.append(asked.upto_offset)
+            return await ack(self, group, asked, *more)
+
+        monkeypatch.setattr(HostCalls, "ack", slow)
+        reading = AsyncConsumer("fast", url=url, group="g", start="earliest", max_records=2)
+        async with reading:
+            for pair in ([0, 1], [2, 3], [4, 5]):
+                assert [each.value for each in await reading.poll()] == pair
+            asyncio.get_running_loop().call_later(0.3, answers.set)
+            assert await reading.poll(0) == []
+            assert acked == [1, 5], "what was done meanwhile went together, before the answer"
+            assert await reading.position("fast") == 6
+
+    asyncio.run(play())
+
+
+def test_what_takes_longer_than_the_interval_is_waited_for(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def play() -> None:
@@ -171,18 +200,21 @@ def test_one_acknowledgement_may_be_under_way_when_more_is_handed_out(
             return await ack(self, group, asked, *more)
 
         monkeypatch.setattr(HostCalls, "ack", slow)
-        reading = AsyncConsumer("paged", url=url, group="g", start="earliest", max_records=2)
+        reading = AsyncConsumer(
+            "paged",
+            url=url,
+            group="g",
+            start="earliest",
+            max_records=2,
+            ack_interval_seconds=0,
+        )
         async with reading:
             assert [each.value for each in await reading.poll()] == [0, 1]
-            assert [each.value for each in await reading.poll()] == [2, 3]
-            third = asyncio.create_task(reading.poll())
-            assert not (await asyncio.wait({third}, timeout=0.3))[0]
+            second = asyncio.create_task(reading.poll())
+            assert not (await asyncio.wait({second}, timeout=0.3))[0]
             answers.set()
-            assert [each.value for each in await third] == [4, 5]
-            assert 1 in acked
-            assert await reading.poll(0) == []
-            assert 5 in acked, "nothing is handed out, so nothing is under way"
-            assert await reading.position("paged") == 6
+            assert [each.value for each in await second] == [2, 3]
+            assert acked == [1]
 
     asyncio.run(play())
 
@@ -205,17 +237,18 @@ def test_a_poll_that_waits_for_an_acknowledgement_is_ended_by_closing(
             return await ack(self, group, what, *more)
 
         monkeypatch.setattr(HostCalls, "ack", slow)
-        reading = AsyncConsumer("shut", url=url, group="g", start="earliest", max_records=2)
+        reading = AsyncConsumer(
+            "shut", url=url, group="g", start="earliest", max_records=2, ack_interval_seconds=0
+        )
         await reading.poll()
-        await reading.poll()
-        third = asyncio.create_task(reading.poll())
-        assert not (await asyncio.wait({third}, timeout=0.3))[0]
+        second = asyncio.create_task(reading.poll())
+        assert not (await asyncio.wait({second}, timeout=0.3))[0]
         await reading.close()
         with pytest.raises(ClientClosed):
-            await third
+            await second
         async with AsyncAdmin(url=url) as admin:
             (position,) = await admin.positions("g", "shut")
-            assert position.position == 4, "what was handed out before counts"
+            assert position.position == 2, "what was handed out before counts"
 
     asyncio.run(play())
 

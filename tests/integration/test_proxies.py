@@ -21,6 +21,7 @@ from duolog.bridge.kafka.members.protocol import NEWER, Protocol
 from duolog.bridge.kafka.members.proxies import Proxies
 from duolog.bridge.kafka.members.proxy import Event, Proxy, Refused
 from duolog.bridge.kafka.positions.decisions import Agreed
+from duolog.bridge.kafka.positions.own_commits import OwnCommits
 from duolog.bridge.kafka.positions.settler import Outcome
 from duolog.bridge.kafka.settings import KafkaSettings
 from duolog.errors import IncompatibleGroup, KafkaUnreachable, PartitionRevoked
@@ -39,6 +40,7 @@ class Host:
         self.looks: list[Future[tuple[Outcome, ...]]] = []
         self.mirrors = [Mirror(topic, each, 1, _target(topic)) for each in range(PARTITIONS)]
         self.is_being_found_out = False
+        self.own = OwnCommits()
         self.proxies = Proxies(
             KafkaSettings.of(kafka.bootstrap_servers),
             GroupFilter.of(),
@@ -46,6 +48,7 @@ class Host:
             lambda _: self.is_being_found_out,
             self._look,
             lambda event, **said: self.said.append((event, said)),
+            self.own,
         )
         self.task = asyncio.get_running_loop().create_task(self.proxies.run())
 

@@ -33,6 +33,7 @@ from duolog.bridge.kafka.members.described import (
 from duolog.bridge.kafka.members.protocol import NEWER, GroupSeen, Protocol, protocol_for
 from duolog.bridge.kafka.members.proxy import Assigned, Event, Lost, Proxy, Refused, Revoking
 from duolog.bridge.kafka.positions.decisions import Agreed, AwaitEmptyGroup, OneWay
+from duolog.bridge.kafka.positions.own_commits import OwnCommits
 from duolog.bridge.kafka.positions.settler import Outcome
 from duolog.bridge.kafka.settings import KafkaSettings
 from duolog.errors import DuologError, KafkaUnreachable, PartitionRevoked
@@ -67,6 +68,7 @@ class Proxies:
         is_being_found_out: Callable[[str], bool],
         settle: Settle,
         tell: Tell,
+        own: OwnCommits,
     ) -> None:
         """`is_being_found_out` says of a topic whether `mirrors` may lack it for now alone."""
         self._settings = settings
@@ -75,6 +77,7 @@ class Proxies:
         self._is_being_found_out = is_being_found_out
         self._settle = settle
         self._tell = tell
+        self._own = own
         self._asker: Any = None  # of this class's own, for groups and their members
         self._one_asks = threading.Lock()
         self._proxies: dict[Key, Proxy] = {}
@@ -131,6 +134,8 @@ class Proxies:
         proxy = self._proxies.pop((asked["member"], asked["topic"]), None)
         if proxy is not None:
             await asyncio.to_thread(proxy.close)
+            if all(each.group != proxy.group for each in self._proxies.values()):
+                self._own.forget(proxy.group)
         return {"left": proxy is not None}
 
     async def commit(self, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,6 +150,7 @@ class Proxies:
                 "that is acknowledged. Acknowledge again."
             )
         offset = OffsetMap.of_mirror(mirror).to_kafka(asked["position"])
+        self._own.note(proxy.group, mirror, offset, asked["position"])
         await asyncio.wrap_future(proxy.commit(number, offset))
         return {"offset": offset}
 

@@ -13,6 +13,9 @@ _NEXT: Final = float("-inf")
 AGAIN_SECONDS: Final = 0.2
 """How soon a group is looked at again that waits for the mirror, or to be empty."""
 
+REST_SECONDS: Final = 0.5
+"""How soon a group is looked at that has moved on both sides at once."""
+
 
 class Agenda:
     """Groups with the time at which they are due. Safe to use from many threads."""
@@ -34,6 +37,13 @@ class Agenda:
         with self._lock:
             for group in groups:
                 self._due_at.setdefault(group, now)
+
+    def rest(self, group: str) -> None:
+        """It has moved on both sides at once, as native members of a group in Kafka do: what is to
+        be noted of that has time, until its members change.
+        """
+        with self._lock:
+            self._due_at.setdefault(group, self._clock() + REST_SECONDS)
 
     def hear(self, change: GroupChange) -> None:
         """Commits are looked at; that members came or went matters to who waits for it."""

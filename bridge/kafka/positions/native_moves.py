@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from duolog.log.access import LogAccess
+from duolog.log.model import GroupPosition
 
 
 class NativeMoves:
@@ -25,20 +26,19 @@ class NativeMoves:
         self._known: dict[tuple[str, str, int], int] = {}
         self._due_at = clock()
 
-    def moved(self) -> list[str]:
-        """Groups that have moved since; all of them the first time."""
+    def moved(self) -> list[GroupPosition]:
+        """Positions that have moved since; all of them the first time."""
         stored, began = self._count_stored(), self._clock()
         if stored == self._stored or began < self._due_at:
             return []
-        groups = self._look()
+        positions = self._look()
         self._stored = stored
         self._due_at = began + (self._clock() - began) / self._share
-        return groups
+        return positions
 
-    def _look(self) -> list[str]:
+    def _look(self) -> list[GroupPosition]:
         found = {
-            (each.group, each.topic, each.partition): each.version
-            for each in self._log.group_positions()
+            (each.group, each.topic, each.partition): each for each in self._log.group_positions()
         }
-        known, self._known = self._known, found
-        return sorted({place[0] for place in found if known.get(place) != found[place]})
+        known, self._known = self._known, {place: each.version for place, each in found.items()}
+        return [each for place, each in found.items() if known.get(place) != each.version]

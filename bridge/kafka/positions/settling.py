@@ -25,6 +25,7 @@ from duolog.bridge.kafka.feed.records import MembersChanged
 from duolog.bridge.kafka.positions.agenda import Agenda
 from duolog.bridge.kafka.positions.decisions import Agreed, MoveNative, OneWay, WriteKafka
 from duolog.bridge.kafka.positions.native_moves import NativeMoves
+from duolog.bridge.kafka.positions.own_commits import OwnCommits
 from duolog.bridge.kafka.positions.settler import NotYet, Outcome, Settler
 from duolog.bridge.kafka.positions.sides import Mirrors
 from duolog.bridge.kafka.positions.stored_watch import StoredWatch
@@ -66,12 +67,15 @@ class GroupSettling:
         *,
         groups: GroupFilter | None = None,
         mirrors: Mirrors | None = None,
+        own: OwnCommits | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`own`: what the worker's own members commit."""
         self._log = log
         self._settings = settings
         self._groups = groups or GroupFilter.of()
         self._mirrors = mirrors
+        self._own = own or OwnCommits()
         self._clock = clock
         self._agenda = Agenda(clock)
         self._work: SimpleQueue[_Work] = SimpleQueue()
@@ -181,13 +185,15 @@ class GroupSettling:
             settler.resume()
             self._places, self._mirrors_due_at = frozenset(), 0.0
             natives = NativeMoves(self._log, watch.stored, self._clock, LOOK_SHARE)
-            self._agenda.add_all(filter(self._groups.takes, natives.moved()))
+            with_positions = {each.group for each in natives.moved()}
+            self._agenda.add_all(filter(self._groups.takes, with_positions))
             while not self._stopping.is_set():
                 self._work_off(settler)
                 self._look_for_mirrors(settler, coordinator)
                 for hint in hints.poll(self._pause_seconds()):
                     self._hear(settler, hint)
-                self._agenda.add(*filter(self._groups.takes, natives.moved()))
+                for moved in natives.moved():
+                    self._see(moved)
                 groups = self._agenda.due(AT_ONCE)
                 seen = settler.look(groups)
                 for group in groups:
@@ -233,8 +239,26 @@ class GroupSettling:
             return
         if hint.feed_offset is None:  # not told, only supposed
             self._agenda.add(change.group)
-        elif isinstance(change, MembersChanged) or change.place in self._places:
+        elif isinstance(change, MembersChanged):
             self._agenda.hear(change)
+        elif change.place in self._places:
+            if self._own.is_commit(change) and self._has_time(change.group):
+                self._agenda.rest(change.group)
+            else:
+                self._agenda.hear(change)
+
+    def _see(self, moved: GroupPosition) -> None:
+        """A group has moved in the log."""
+        if not self._groups.takes(moved.group):
+            return
+        if self._own.is_position(moved) and self._has_time(moved.group):
+            self._agenda.rest(moved.group)
+        else:
+            self._agenda.add(moved.group)
+
+    def _has_time(self, group: str) -> bool:
+        """Whether nobody waits for it."""
+        return group not in self._waits.groups()
 
     def _look_at(self, settler: Settler, group: str, seen: Commits | None) -> None:
         """One group; what Kafka refuses there is no trouble of the others."""

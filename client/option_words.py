@@ -86,7 +86,8 @@ CONSUMER: Final = (
     ),
     Option(
         "ack_interval_seconds",
-        "how often `auto_ack` tells the host while a loop is within a page",
+        "how often `auto_ack` tells the host while a loop is within a page, and how far a member "
+        "may be ahead of its acknowledgements",
         "5",
         ("auto.commit.interval.ms",),
     ),

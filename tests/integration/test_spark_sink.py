@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from datetime import UTC, datetime
@@ -226,8 +227,15 @@ def test_a_task_that_fails_and_runs_again_doubles_nothing(
     assert Path(marker).exists()
     values = values_in(path, "orders")
     assert sorted(int((value or "").split()[0]) for value in values) == list(range(40_000))
-    # The worker of the failed attempt may notice only now that nobody reads it.
-    until(lambda: not list(Path(path).glob("staging/**/*.part")), "remove it")
+    # The worker of the failed attempt may notice only now that nobody reads it, and Spark may have
+    # killed it before it removed its part: the next write does.
+    versions, more = itertools.count(2), spark.range(1).selectExpr("'more' AS value")
+
+    def is_swept() -> bool:
+        door.batch(more, path=path, topic="orders", txnAppId="job", txnVersion=next(versions))
+        return not list(Path(path).glob("staging/**/*.part"))
+
+    until(is_swept, "remove it")
 
 
 def test_a_write_that_fails_leaves_nothing(spark: SparkSession, door: Door, path: str) -> None:

@@ -51,7 +51,7 @@ class AcksBeside:
             since = self._left_since if self._sending is None else self._sent_since
             if since is None or self._clock() - since < seconds:
                 return
-            sending = self._sending or self._begin()
+            sending = self._sending or self._begin(since)
             await asyncio.wait({sending})  # which goes on if this is given up
 
     async def stop(self) -> None:
@@ -70,16 +70,14 @@ class AcksBeside:
         if left > 0:
             self._rest = asyncio.get_running_loop().call_later(left, self._rested)
         else:
-            self._begin()
+            self._begin(self._left_since)
 
     def _rested(self) -> None:
         self._rest = None
-        if self._sending is None and self._left_since is not None:
-            self._begin()
+        self._go_on()
 
-    def _begin(self) -> asyncio.Task[None]:
-        assert self._left_since is not None  # noqa: S101 - there is something to tell
-        self._sent_since, self._left_since = self._left_since, None
+    def _begin(self, since: float) -> asyncio.Task[None]:
+        self._sent_since, self._left_since = since, None
         self._rests_until = self._clock() + self._rest_seconds
         self._sending = asyncio.create_task(self._send())
         self._sending.add_done_callback(self._ended)

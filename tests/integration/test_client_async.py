@@ -154,23 +154,32 @@ def test_a_large_poll_that_is_given_up_while_it_is_decoded_comes_again(
     asyncio.run(run())
 
 
+async def publish_six(url: str, topic: str) -> None:
+    async with AsyncAdmin(url=url) as admin, AsyncPublisher(url=url) as publisher:
+        await admin.create_topic(topic)
+        for number in range(6):
+            await publisher.publish(topic, number)
+
+
+def slow_acks(monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], asyncio.Event]:
+    """What was acknowledged, and what acknowledgements wait for."""
+    ack, acked, answers = HostCalls.ack, list[int](), asyncio.Event()
+
+    async def slow(self: HostCalls, group: str, asked: Ack, *more: Any) -> int:
+        await answers.wait()
+        acked.append(asked.upto_offset)
+        return await ack(self, group, asked, *more)
+
+    monkeypatch.setattr(HostCalls, "ack", slow)
+    return acked, answers
+
+
 def test_more_is_handed_out_while_an_acknowledgement_is_under_way(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def play() -> None:
-        async with AsyncAdmin(url=url) as admin, AsyncPublisher(url=url) as publisher:
-            await admin.create_topic("fast")
-            for number in range(6):
-                await publisher.publish("fast", number)
-        answers = asyncio.Event()
-        ack, acked = HostCalls.ack, []
-
-        async def slow(self: HostCalls, group: str, asked: Ack, *more: Any) -> int:
-            await answers.wait()
-            acked.append(asked.upto_offset)
-            return await ack(self, group, asked, *more)
-
-        monkeypatch.setattr(HostCalls, "ack", slow)
+        await publish_six(url, "fast")
+        acked, answers = slow_acks(monkeypatch)
         reading = AsyncConsumer("fast", url=url, group="g", start="earliest", max_records=2)
         async with reading:
             for pair in ([0, 1], [2, 3], [4, 5]):
@@ -187,19 +196,8 @@ def test_what_takes_longer_than_the_interval_is_waited_for(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def play() -> None:
-        async with AsyncAdmin(url=url) as admin, AsyncPublisher(url=url) as publisher:
-            await admin.create_topic("paged")
-            for number in range(6):
-                await publisher.publish("paged", number)
-        answers = asyncio.Event()
-        ack, acked = HostCalls.ack, []
-
-        async def slow(self: HostCalls, group: str, asked: Ack, *more: Any) -> int:
-            await answers.wait()
-            acked.append(asked.upto_offset)
-            return await ack(self, group, asked, *more)
-
-        monkeypatch.setattr(HostCalls, "ack", slow)
+        await publish_six(url, "paged")
+        acked, answers = slow_acks(monkeypatch)
         reading = AsyncConsumer(
             "paged",
             url=url,
@@ -223,10 +221,7 @@ def test_a_poll_that_waits_for_an_acknowledgement_is_ended_by_closing(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def play() -> None:
-        async with AsyncAdmin(url=url) as admin, AsyncPublisher(url=url) as publisher:
-            await admin.create_topic("shut")
-            for number in range(6):
-                await publisher.publish("shut", number)
+        await publish_six(url, "shut")
         ack, asked = HostCalls.ack, 0
 
         async def slow(self: HostCalls, group: str, what: Ack, *more: Any) -> int:

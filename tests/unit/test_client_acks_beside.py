@@ -31,6 +31,15 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
+async def one_under_way_and_one_left() -> tuple[Sender, AcksBeside]:
+    sender = Sender()
+    acks = AcksBeside(sender, sender.clock, rest_seconds=0)
+    acks.want()
+    await turns()
+    acks.want()
+    return sender, acks
+
+
 async def is_waiting(task: asyncio.Task[None]) -> bool:
     await turns()
     return not task.done()
@@ -80,11 +89,7 @@ def test_who_is_too_far_behind_is_waited_for() -> None:
 
 def test_nothing_is_under_way_after_waiting_for_all() -> None:
     async def play() -> None:
-        sender = Sender()
-        acks = AcksBeside(sender, sender.clock, rest_seconds=0)
-        acks.want()
-        await turns()
-        acks.want()
+        sender, acks = await one_under_way_and_one_left()
         waiting = asyncio.create_task(acks.keep_up(0))
         await turns()
         sender.under_way[0].set_result(None)
@@ -97,11 +102,7 @@ def test_nothing_is_under_way_after_waiting_for_all() -> None:
 
 def test_a_failure_is_told_once_and_what_was_not_told_goes_with_the_next() -> None:
     async def play() -> None:
-        sender = Sender()
-        acks = AcksBeside(sender, sender.clock, rest_seconds=0)
-        acks.want()
-        await turns()
-        acks.want()
+        sender, acks = await one_under_way_and_one_left()
         sender.under_way[0].set_exception(NotSettled("later"))
         await turns()
         assert len(sender.under_way) == 1, "it is not tried again before somebody asks"
@@ -172,11 +173,7 @@ def test_a_wait_that_is_given_up_leaves_the_acknowledgement() -> None:
 
 def test_stopping_gives_up_what_is_under_way_and_who_waits() -> None:
     async def play() -> None:
-        sender = Sender()
-        acks = AcksBeside(sender, sender.clock, rest_seconds=0)
-        acks.want()
-        await turns()
-        acks.want()
+        sender, acks = await one_under_way_and_one_left()
         waiting = asyncio.create_task(acks.keep_up(0))
         await turns()
         await acks.stop()

@@ -198,14 +198,20 @@ class Publisher:
         rows: Iterable[Mapping[str, Any]],
         key_columns: Sequence[str] = (),
         *,
+        before: Iterable[Mapping[str, Any] | None] | None = None,
+        unrouted: str = "fail",
         ts_ms: int | None = None,
     ) -> list[Placed]:
         """Write rows of a table to every topic that has a route for them; where each record lies.
 
-        `op` is insert, update, delete or read; `ts_ms` when the change was made. All or none of up
-        to 250 rows; more go in several requests.
+        `op` is insert, update, delete or read; `ts_ms` when the change was made. `before` has the
+        row before each update or delete, and None where it is not known. Rows that no route takes
+        are refused, or left out with `unrouted="drop"`. All or none of up to 250 rows; more go in
+        several requests.
         """
-        publishing = self._publisher.publish_rows(table, op, rows, key_columns, ts_ms=ts_ms)
+        publishing = self._publisher.publish_rows(
+            table, op, rows, key_columns, before=before, unrouted=unrouted, ts_ms=ts_ms
+        )
         return self._portal.run(publishing)
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from duolog.errors import InvalidRecord
+from duolog.errors import InvalidRecord, InvalidRows
 
 MOST_MESSAGES: Final = 1000
 """In one request: of a writer, the host remembers a little more than so many sequences."""
@@ -50,9 +50,15 @@ class NewRecord:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One record as JSON text."""
+    """One record as JSON text, or one row with the row before it."""
 
     text: str
+    before: str | None = None
+
+    @property
+    def characters(self) -> int:
+        """What it takes in a request."""
+        return len(self.text) + len(self.before or "") + 1
 
 
 def message_of(record: NewRecord) -> Message:
@@ -80,8 +86,25 @@ def message_of(record: NewRecord) -> Message:
         raise InvalidRecord(f"A record cannot be written: {error}.") from None
 
 
-def message_of_row(row: Mapping[str, Any]) -> Message:
-    """A row of a table. Raises InvalidRecord for what JSON cannot hold."""
+def messages_of_rows(
+    rows: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any] | None] | None
+) -> list[Message]:
+    """Rows of a table. Raises InvalidRecord for what JSON cannot hold."""
+    if before is None:
+        return [_message_of_row(row) for row in rows]
+    rows, before = list(rows), list(before)
+    if len(rows) != len(before):
+        raise InvalidRows(
+            f"{len(rows)} rows came with {len(before)} rows before them. Give one for each, and "
+            "None where it is not known."
+        )
+    return [
+        Message(_message_of_row(row).text, _message_of_row(old).text)
+        for row, old in zip(rows, before, strict=True)
+    ]
+
+
+def _message_of_row(row: Mapping[str, Any] | None) -> Message:
     try:
         return Message(_compact(row))
     except (TypeError, ValueError, RecursionError) as error:
@@ -93,12 +116,11 @@ def requests_of(messages: Iterable[Message], most: int = MOST_MESSAGES) -> Itera
     group: list[Message] = []
     characters = 0
     for message in messages:
-        size = len(message.text) + 1
-        if group and (len(group) == most or characters + size > MOST_CHARACTERS):
+        if group and (len(group) == most or characters + message.characters > MOST_CHARACTERS):
             yield group
             group, characters = [], 0
         group.append(message)
-        characters += size
+        characters += message.characters
     if group:
         yield group
 
@@ -120,11 +142,12 @@ class Change:
     op: str
     key_columns: tuple[str, ...]
     ts_ms: int
+    unrouted: str = "fail"
 
 
 def request_of_rows(change: Change, rows: Sequence[Message], writer: str, sequence: int) -> bytes:
     """The body of a publish request with rows, which go by their routes."""
-    said = {
+    said: dict[str, Any] = {
         "table": change.table,
         "op": change.op,
         "key_columns": change.key_columns,
@@ -132,8 +155,12 @@ def request_of_rows(change: Change, rows: Sequence[Message], writer: str, sequen
         "writer": writer,
         "sequence": sequence,
     }
-    listed = ",".join(row.text for row in rows)
-    return f'{_compact(said)[:-1]},"rows":[{listed}]}}'.encode()
+    if change.unrouted != "fail":
+        said["unrouted"] = change.unrouted
+    text = _compact(said)[:-1]
+    if any(row.before is not None for row in rows):
+        text += f',"before":[{",".join(row.before or "null" for row in rows)}]'
+    return f'{text},"rows":[{",".join(row.text for row in rows)}]}}'.encode()
 
 
 def _bytes(what: str, content: Any) -> bytes | None:

@@ -17,7 +17,7 @@ from duolog.client.messages import (
     Headers,
     NewRecord,
     message_of,
-    message_of_row,
+    messages_of_rows,
     requests_of,
 )
 from duolog.client.option_words import PublisherWords
@@ -101,19 +101,23 @@ class AsyncPublisher:
         rows: Iterable[Mapping[str, Any]],
         key_columns: Sequence[str] = (),
         *,
+        before: Iterable[Mapping[str, Any] | None] | None = None,
+        unrouted: str = "fail",
         ts_ms: int | None = None,
     ) -> list[Placed]:
         """Write rows of a table to every topic that has a route for them; where each record lies.
 
-        `op` is insert, update, delete or read; `ts_ms` when the change was made. All or none of up
-        to 250 rows; more go in several requests.
+        `op` is insert, update, delete or read; `ts_ms` when the change was made. `before` has the
+        row before each update or delete, and None where it is not known. Rows that no route takes
+        are refused, or left out with `unrouted="drop"`. All or none of up to 250 rows; more go in
+        several requests.
         """
         self._check_open()
         at_ms = int(time.time() * 1000) if ts_ms is None else ts_ms  # the same when sent again
-        change = Change(table, op, tuple(key_columns), at_ms)
+        change = Change(table, op, tuple(key_columns), at_ms, unrouted)
         placed: list[Placed] = []
         async with self._lane() as lane:
-            for group in requests_of([message_of_row(row) for row in rows], MOST_ROWS):
+            for group in requests_of(messages_of_rows(rows, before), MOST_ROWS):
                 writer, first = lane.writer, lane.next_sequence
                 try:
                     made = await self._host.publish_rows(change, group, writer, first)

@@ -11,8 +11,8 @@ from duolog.connector.bad_rows import BadRecords
 from duolog.connector.option_names import PLACE_OPTIONS, Option, OptionNames
 from duolog.connector.option_text import flag, whole
 from duolog.connector.place import LogPlace
-from duolog.connector.table_rows import Unrouted
 from duolog.errors import InvalidSetting
+from duolog.log.model import Unrouted
 
 W = TypeVar("W", bound=StrEnum)
 DEFAULT_SMALL_BATCH_ROWS = 10_000

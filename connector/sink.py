@@ -22,12 +22,12 @@ from duolog.connector.options import SinkOptions
 from duolog.connector.row_columns import row_columns
 from duolog.connector.sequence import check_sequence, check_sequence_of, no_sequence_here
 from duolog.connector.stage import LastEpoch, Staged, StagePlan
-from duolog.connector.table_rows import TableRows, Unrouted
+from duolog.connector.table_rows import TableRows
 from duolog.connector.throw_away import warn_of_throw_away_disk
 from duolog.connector.topic_rows import TopicRows
 from duolog.connector.versions import checked_note
 from duolog.errors import DuologError, UnknownRoute
-from duolog.log.model import Appended, Mode, Writer
+from duolog.log.model import Appended, Mode, Unrouted, Writer
 from duolog.log.part import Part
 
 if TYPE_CHECKING:

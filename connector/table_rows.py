@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -19,17 +18,11 @@ from duolog.connector.feeds.feed import Feed, FeedReader, Ordered
 from duolog.connector.row_text import change_rows
 from duolog.connector.staged_part import StagedPart
 from duolog.errors import InvalidRows
+from duolog.log.model import Unrouted
 from duolog.log.part import Fingerprint, check_sizes
 from duolog.log.routing.changes import Changes
 from duolog.log.routing.prepare import PreparedTable
 from duolog.log.routing.route import Routed, route_prepared
-
-
-class Unrouted(StrEnum):
-    """What to do with changes that no route takes."""
-
-    FAIL = "fail"
-    DROP = "drop"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,11 @@ from duolog.log.model import (
     Swept,
     Topic,
     TopicSettings,
+    Unrouted,
     Writer,
 )
 from duolog.log.part import Part
+from duolog.log.routing.given_rows import RowsBeforeGiven
 from duolog.log.routing.plan import RoutingPlan
 from duolog.log.staging import StagingPlace
 
@@ -144,11 +146,17 @@ class LogAccess(Protocol):
         rows: Any,
         key_columns: Sequence[str],
         *,
+        before: RowsBeforeGiven | None = None,
+        unrouted: Unrouted = Unrouted.FAIL,
         ts_ms: int | None = None,
         writer: str | None = None,
         sequence: int | None = None,
     ) -> tuple[Placed, ...]:
         """Write rows of a table (dicts or Arrow) to every topic with a route for them.
+
+        `before` has the rows before an update or delete, one for each, and None where it is not
+        known; without it a delete's `rows` are the old rows. Changes that no route takes are
+        refused, unless `unrouted` drops them.
 
         Sequences count the records that the routes make: the next one is `sequence` plus the
         number of places returned. Send the same rows in the same groups again, and with the same

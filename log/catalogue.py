@@ -100,6 +100,7 @@ class Catalogue:
             raise InvalidSetting("A route takes one or more of insert, update and delete.")
         if route.payload is PayloadMode.NONE:
             raise InvalidSetting("A route's payload is one of full, key and diff.")
+        check_columns_named(route)
         for other in topic.routes:
             if other.table == route.table and (both := other.ops & route.ops):
                 raise RouteTaken(
@@ -153,6 +154,18 @@ class Catalogue:
     def _changed(self, topic: Topic, now_ms: int) -> tuple[Catalogue, Topic]:
         changed = replace(topic, updated_at_ms=max(now_ms, topic.updated_at_ms))
         return Catalogue({**self.by_id, topic.id: changed}, self.next_id), changed
+
+
+def check_columns_named(route: Route) -> None:
+    """Refuse COLUMNS that say nothing."""
+    if route.columns is None:
+        return
+    if not route.columns or len(set(route.columns)) < len(route.columns):
+        raise InvalidSetting("The columns of a route are one or more, each named once.")
+    for name in route.columns:
+        check_text_name(name, "column")
+    if route.payload is PayloadMode.KEY:
+        raise InvalidSetting("A route with payload key carries the key alone: leave columns out.")
 
 
 def partition_of(topic: Topic, partition: int) -> TopicPartition:

@@ -49,6 +49,7 @@ from duolog.log.model import (
     Swept,
     Topic,
     TopicSettings,
+    Unrouted,
     Writer,
 )
 from duolog.log.options import LogOptions
@@ -60,6 +61,7 @@ from duolog.log.refill import PartitionRefill
 from duolog.log.retention import enforce_retention
 from duolog.log.routed import routed_records
 from duolog.log.routing.codec import Codec, Codecs
+from duolog.log.routing.given_rows import RowsBeforeGiven
 from duolog.log.routing.plan import RoutingPlan
 from duolog.log.routing.prepare import BUILT_IN, PreparedTable, prepare
 from duolog.log.schemas import SchemaDocuments
@@ -320,6 +322,8 @@ class EmbeddedLog:
         rows: Any,
         key_columns: Sequence[str],
         *,
+        before: RowsBeforeGiven | None = None,
+        unrouted: Unrouted = Unrouted.FAIL,
         ts_ms: int | None = None,
         writer: str | None = None,
         sequence: int | None = None,
@@ -332,6 +336,8 @@ class EmbeddedLog:
             rows,
             key_columns,
             ts_ms=self._state.options.clock.now_ms() if ts_ms is None else ts_ms,
+            before=before,
+            unrouted=unrouted,
         )
         return self._publisher.publish(targets, writer, sequence)
 

@@ -65,6 +65,13 @@ class Format(StrEnum):
     RAW = "raw"
 
 
+class Unrouted(StrEnum):
+    """What becomes of changes that no route takes."""
+
+    FAIL = "fail"
+    DROP = "drop"
+
+
 class Side(StrEnum):
     """Who moved a group's position."""
 
@@ -100,6 +107,14 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
+class Expression:
+    """A value of a row: what was typed, and the checked tree that travels to tasks."""
+
+    text: str
+    tree: Node
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """Which changes of one table come to a topic, and as what."""
 
@@ -107,7 +122,13 @@ class Route:
     ops: frozenset[Op]
     filter: Filter | None = None
     payload: PayloadMode = PayloadMode.FULL
-    partition_by: tuple[str, ...] = ()  # columns; none: the key columns
+    partition_by: tuple[str | Expression, ...] = ()  # a str is a column; none: the key columns
+    columns: tuple[str, ...] | None = None  # that values carry beside the key; None: all
+
+    @property
+    def partition_texts(self) -> tuple[str, ...]:
+        """What is partitioned by, as people write it."""
+        return tuple(part if isinstance(part, str) else part.text for part in self.partition_by)
 
 
 @dataclass(frozen=True, slots=True)

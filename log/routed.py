@@ -8,11 +8,12 @@ from typing import Any
 from duolog.errors import UnknownRoute
 from duolog.log.catalogue import Catalogue
 from duolog.log.fetched import Fetched, FetchedBatch
-from duolog.log.model import Op, Record, Topic
+from duolog.log.model import Op, Record, Topic, Unrouted
 from duolog.log.names import check_text_name
 from duolog.log.routing.changes import Changes
 from duolog.log.routing.codec import Codecs
-from duolog.log.routing.route import route
+from duolog.log.routing.plan import RoutingPlan
+from duolog.log.routing.route import Routed, route
 
 
 def routed_records(
@@ -24,16 +25,14 @@ def routed_records(
     key_columns: Sequence[str],
     *,
     ts_ms: int,
+    before: Any = None,
+    unrouted: Unrouted = Unrouted.FAIL,
 ) -> list[tuple[Topic, Record]]:
-    """The records of these rows, each with its topic. A table without routes is a mistake."""
+    """The records of these rows, each with its topic."""
     check_text_name(table, "table")
-    if not catalogue.plan.routes_of(table):
-        known = ", ".join(sorted(catalogue.plan.tables)[:5]) or "none"
-        raise UnknownRoute(
-            f"No topic has a route for table '{table}' (tables that have: {known}). Add one first."
-        )
-    changes = Changes.from_rows(table, op, rows, tuple(key_columns), ts_ms)
+    changes = Changes.from_rows(table, op, rows, tuple(key_columns), ts_ms, before)
     routed = route(changes, catalogue.plan, codecs)
+    check_all_routed(catalogue.plan, changes, routed, unrouted)
     found: list[tuple[Topic, Record]] = []
     for share in routed.records:
         topic = catalogue.by_id[share.topic_id]
@@ -55,3 +54,23 @@ def routed_records(
             for record in Fetched(topic.name, share.partition, 0, 0, 0, (batch,))
         )
     return found
+
+
+def check_all_routed(
+    plan: RoutingPlan, changes: Changes, routed: Routed, unrouted: Unrouted
+) -> None:
+    """Refuse changes that no route takes, unless they are to be dropped."""
+    if unrouted is Unrouted.DROP:
+        return
+    table = changes.table
+    if not plan.routes_of(table):
+        known = ", ".join(sorted(plan.tables)[:5]) or "none"
+        raise UnknownRoute(
+            f"No topic has a route for table '{table}' (tables that have: {known}). Add one first, "
+            "or say unrouted=drop."
+        )
+    if routed.unrouted:
+        raise UnknownRoute(
+            f"{routed.unrouted} of {len(changes)} changes of table '{table}' have an operation "
+            "that no route takes. Add a route for it, or say unrouted=drop to leave them out."
+        )

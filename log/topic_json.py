@@ -9,6 +9,7 @@ from typing import Any
 from duolog.errors import UnsupportedFormat
 from duolog.log.model import (
     Envelope,
+    Expression,
     Filter,
     Format,
     Op,
@@ -20,7 +21,10 @@ from duolog.log.model import (
 )
 from duolog.log.routing.filter.tree import from_json, to_json
 
-VERSION = 2  # 1 knew nothing of mirrors: its topics wait for theirs, as new ones do
+VERSION = 3
+_READ = (1, 2, VERSION)
+# 1 knew nothing of mirrors: its topics wait for theirs, as new ones do.
+# 2 knew columns in `partition_by` and no expressions, and had no `columns`.
 
 
 def topic_to_bytes(topic: Topic) -> bytes:
@@ -39,7 +43,7 @@ def topic_to_bytes(topic: Topic) -> bytes:
 
 def topic_from_bytes(stored: bytes) -> Topic:
     fields = json.loads(stored)
-    if fields["v"] not in {1, VERSION}:
+    if fields["v"] not in _READ:
         raise UnsupportedFormat(f"A topic is stored as version {fields['v']}. Use a newer Duolog.")
     settings = fields["settings"]
     return Topic(
@@ -68,12 +72,16 @@ def _route_fields(route: Route) -> dict[str, Any]:
         if route.filter is None
         else {"text": route.filter.text, "tree": to_json(route.filter.tree)},
         "payload": int(route.payload),
-        "partition_by": list(route.partition_by),
+        "partition_by": [
+            part if isinstance(part, str) else {"text": part.text, "tree": to_json(part.tree)}
+            for part in route.partition_by
+        ],
+        "columns": None if route.columns is None else list(route.columns),
     }
 
 
 def _route(fields: dict[str, Any]) -> Route:
-    condition = fields["filter"]
+    condition, columns = fields["filter"], fields.get("columns")
     return Route(
         table=fields["table"],
         ops=frozenset(Op(op) for op in fields["ops"]),
@@ -81,5 +89,9 @@ def _route(fields: dict[str, Any]) -> Route:
         if condition is None
         else Filter(condition["text"], from_json(condition["tree"])),
         payload=PayloadMode(fields["payload"]),
-        partition_by=tuple(fields["partition_by"]),
+        partition_by=tuple(
+            part if isinstance(part, str) else Expression(part["text"], from_json(part["tree"]))
+            for part in fields["partition_by"]
+        ),
+        columns=None if columns is None else tuple(columns),
     )

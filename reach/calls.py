@@ -31,6 +31,7 @@ from duolog.log.model import (
     Swept,
     Topic,
     TopicSettings,
+    Unrouted,
     Writer,
 )
 
@@ -69,6 +70,7 @@ _SEQUENCED: Final = {"writer": Any, "sequence": Any}
 _GROUP: Final = {"group": Any, "reference": Any, "partition": Any}
 _EPOCH: Final = {"writer": Writer, "epoch": Any, "parts": Any}
 _ROWS: Final = {"table": Any, "op": Op, "rows": bytes, "key_columns": Any, "ts_ms": Any}
+_IMAGES: Final = {"before": bytes | None, "unrouted": Unrouted}
 
 MAX_RECORD_BYTES = Call[int]("max_record_bytes", Any, {})
 STATS = Call[LogStats]("stats", LogStats, {})
@@ -105,7 +107,7 @@ PUBLISH = Call[tuple[Placed, ...]](
     _with_sequence,
 )
 PUBLISH_ROWS = Call[tuple[Placed, ...]](
-    "publish_rows", tuple[Placed, ...], {**_ROWS, **_SEQUENCED}, _with_sequence
+    "publish_rows", tuple[Placed, ...], {**_ROWS, **_IMAGES, **_SEQUENCED}, _with_sequence
 )
 LAST_SEQUENCE = Call[int | None]("last_sequence", Any, {"writer": Any})
 

@@ -39,9 +39,11 @@ from duolog.log.model import (
     Swept,
     Topic,
     TopicSettings,
+    Unrouted,
     Writer,
 )
 from duolog.log.part import Part
+from duolog.log.routing.given_rows import RowsBeforeGiven, given_rows
 from duolog.log.routing.plan import RoutingPlan
 from duolog.log.routing.prepare import BUILT_IN, PreparedTable, prepare
 from duolog.log.staging import (
@@ -60,7 +62,7 @@ from duolog.reach.options import RemoteOptions
 from duolog.reach.protocol import PREFIX
 from duolog.reach.reading import RemoteReader
 from duolog.reach.registry import RegistryOverHost
-from duolog.reach.rows import rows_to_bytes
+from duolog.reach.rows import rows_before_to_bytes, rows_to_bytes
 from duolog.reach.upload import UploadStaging
 from duolog.reach.wire import from_wire, to_wire
 
@@ -251,15 +253,20 @@ class RemoteLog:
         rows: Any,
         key_columns: Sequence[str],
         *,
+        before: RowsBeforeGiven | None = None,
+        unrouted: Unrouted = Unrouted.FAIL,
         ts_ms: int | None = None,
         writer: str | None = None,
         sequence: int | None = None,
     ) -> tuple[Placed, ...]:
+        given = given_rows(table, op, rows, before, key_columns)
         return self._call(
             calls.PUBLISH_ROWS,
             table=table,
             op=op,
-            rows=rows_to_bytes(table, rows),
+            rows=rows_to_bytes(given.after),
+            before=rows_before_to_bytes(given),
+            unrouted=unrouted,
             key_columns=key_columns,
             ts_ms=ts_ms,
             writer=writer,

@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from duolog.errors import InvalidRequest, UnsupportedFormat
-from duolog.log.model import AtOffset, AtTimestamp, Earliest, Filter, Latest, Start
+from duolog.log.model import AtOffset, AtTimestamp, Earliest, Expression, Filter, Latest, Start
 from duolog.log.routing.filter.tree import from_json, to_json
 
 _STARTS: Final = {kind.__name__: kind for kind in (Earliest, Latest, AtOffset, AtTimestamp)}
@@ -31,7 +31,7 @@ def to_wire(value: Any) -> Any:
         return value
     if isinstance(value, bytes | bytearray | memoryview):
         return {"base64": b64encode(value).decode()}
-    if isinstance(value, Filter):
+    if isinstance(value, Filter | Expression):
         return {"text": value.text, "tree": to_json(value.tree)}
     if is_dataclass(value) and not isinstance(value, type):
         fields_ = {field.name: to_wire(getattr(value, field.name)) for field in fields(value)}
@@ -58,8 +58,7 @@ def from_wire(kind: Any, value: Any) -> Any:
     if origin in (Union, types.UnionType):
         if value is None and type(None) in inner:
             return None
-        (kind,) = (member for member in inner if member is not type(None))
-        return from_wire(kind, value)
+        return from_wire(_member_for(value, inner), value)
     if origin in (tuple, frozenset, list):
         return _several(origin, inner, value)
     if origin is dict:
@@ -67,14 +66,23 @@ def from_wire(kind: Any, value: Any) -> Any:
         return {key: from_wire(inner[1], item) for key, item in value.items()}
     if kind is bytes:
         return _bytes(value)
-    if kind is Filter:
+    if kind is Filter or kind is Expression:
         _expect(dict, value)
-        return Filter(_needed(value, "text"), from_json(_needed(value, "tree")))
+        return kind(_needed(value, "text"), from_json(_needed(value, "tree")))
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _member(kind, value)
     if is_dataclass(kind):
         return _fields(kind, value)
     return value
+
+
+def _member_for(value: Any, members: tuple[Any, ...]) -> Any:
+    """Which member of a union a value is of: an object is a dataclass, and nothing else is."""
+    kinds = [member for member in members if member is not type(None)]
+    if len(kinds) == 1:
+        return kinds[0]
+    (kind,) = (kind for kind in kinds if is_dataclass(kind) == isinstance(value, dict))
+    return kind
 
 
 def _several(origin: Any, inner: tuple[Any, ...], value: Any) -> Any:

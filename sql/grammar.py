@@ -2,7 +2,8 @@
 
     CREATE TOPIC [IF NOT EXISTS] t [ALIAS 'a'] [PARTITIONS n] [WITH (name = value, …)]
     ALTER TOPIC t ADD SOURCE ns.table ON INSERT|UPDATE|DELETE[, …]
-        [WHERE expr] [PARTITION BY columns] [WITH (payload = 'key'|'full'|'diff')]
+        [WHERE expr] [PARTITION BY expr, …] [COLUMNS (columns)]
+        [WITH (payload = 'key'|'full'|'diff')]
     ALTER TOPIC t DROP SOURCE ns.table [ON op, …] | SET RETENTION WITH (…) | CLEAR RETENTION
         | SET PARTITIONS n
     DROP TOPIC [IF EXISTS] t

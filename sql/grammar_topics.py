@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from duolog.errors import InvalidFilter, InvalidSql
-from duolog.log.model import Filter, Op, PayloadMode, TopicSettings
-from duolog.log.routing.filter.parse import parse_filter
+from duolog.log.model import Op, PayloadMode, TopicSettings
+from duolog.log.routing.filter.parse import parse_filter, parse_partition_by
 from duolog.sql import options
 from duolog.sql.reader import shown
 from duolog.sql.statements import (
@@ -21,13 +21,16 @@ from duolog.sql.statements import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from duolog.sql.reader import Reader
     from duolog.sql.statements import Definition
 
 _OPS = {op.name: op for op in (Op.INSERT, Op.UPDATE, Op.DELETE)}
 _MAX_NUMBER = 2**63 - 1
+_CLAUSES = (("PARTITION", "BY"), ("COLUMNS", "("), ("WITH", "("))
+
+Parsed = TypeVar("Parsed")
 
 
 def create(reader: Reader) -> CreateTopic:
@@ -78,14 +81,22 @@ def _add_source(reader: Reader, topic: str) -> AddSource:
     table = name(reader, "table")
     reader.expect("ON")
     source = AddSource(topic, table, _ops(reader))
-    for clause in clauses(reader, "WHERE", "PARTITION", "WITH"):
+    for clause in clauses(reader, "WHERE", "PARTITION", "COLUMNS", "WITH"):
         match clause:
             case "WHERE":
-                source = replace(source, where=_filter(reader))
+                where = _of_filter_language(reader, "a condition behind WHERE", parse_filter)
+                source = replace(source, where=where)
             case "PARTITION":
                 reader.expect("BY")
+                parts = _of_filter_language(
+                    reader, "columns behind PARTITION BY", parse_partition_by
+                )
+                source = replace(source, partition_by=parts)
+            case "COLUMNS":
+                reader.expect("(")
                 columns = tuple(name(reader, "column") for _ in reader.commas())
-                source = replace(source, partition_by=columns)
+                reader.expect(")")
+                source = replace(source, columns=columns)
             case _:
                 found = options.read_options(reader, ("payload",))
                 payload = found.get("payload")
@@ -105,20 +116,19 @@ def _ops(reader: Reader) -> frozenset[Op]:
     return frozenset(found)
 
 
-def _filter(reader: Reader) -> Filter:
-    """The condition up to the next clause. Its own mistakes point into the whole text."""
+def _of_filter_language(reader: Reader, what: str, parse: Callable[[str], Parsed]) -> Parsed:
+    """What stands up to the next clause. Its own mistakes point into the whole text."""
     first = reader.next
     depth = 0
     while reader.next.kind != "end":
         ahead = reader.next.keyword, reader.after_next.keyword
-        if not depth and ahead in (("PARTITION", "BY"), ("WITH", "(")):
+        if not depth and (ahead in _CLAUSES or ahead[0] == "WHERE"):
             break
         depth += {"(": 1, ")": -1}.get(reader.take().keyword, 0)
     if reader.next is first:
-        raise reader.error(first, f"Expected a condition behind WHERE, found {shown(first)}.")
-    condition = reader.text[first.position : reader.last.end]
+        raise reader.error(first, f"Expected {what}, found {shown(first)}.")
     try:
-        return parse_filter(condition)
+        return parse(reader.text[first.position : reader.last.end])
     except InvalidFilter as mistake:
         position = first.position + (mistake.position or 0)
         raise InvalidSql(mistake.reason, text=reader.text, position=position) from None

@@ -6,7 +6,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Literal, TypeAlias
 
-from duolog.log.model import Earliest, Filter, Op, PayloadMode, Route, Start, TopicSettings
+from duolog.log.model import (
+    Earliest,
+    Expression,
+    Filter,
+    Op,
+    PayloadMode,
+    Route,
+    Start,
+    TopicSettings,
+)
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 100_000
@@ -34,12 +43,15 @@ class AddSource:
     table: str
     ops: frozenset[Op]
     where: Filter | None = None
-    partition_by: tuple[str, ...] = ()
+    partition_by: tuple[str | Expression, ...] = ()
     payload: PayloadMode = PayloadMode.FULL
+    columns: tuple[str, ...] | None = None
 
     @property
     def route(self) -> Route:
-        return Route(self.table, self.ops, self.where, self.payload, self.partition_by)
+        return Route(
+            self.table, self.ops, self.where, self.payload, self.partition_by, self.columns
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from duolog.log.model import AtOffset, AtTimestamp, Earliest, Latest, PayloadMode, TopicSettings
 from duolog.log.routing.filter.text import literal
+from duolog.log.routing.filter.text import to_sql as expression_to_sql
+from duolog.log.routing.filter.tree import Column
 from duolog.sql.options import TOPIC_OPTIONS, Value
 from duolog.sql.statements import (
     DEFAULT_LIMIT,
@@ -28,7 +30,7 @@ from duolog.sql.statements import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from duolog.log.model import Op, Start
+    from duolog.log.model import Expression, Op, Start
     from duolog.sql.statements import Statement
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -106,10 +108,16 @@ def _add_source(statement: AddSource) -> list[str]:
     if statement.where is not None:
         words += ["WHERE", statement.where.text]
     if statement.partition_by:
-        words += ["PARTITION BY", ", ".join(map(_name, statement.partition_by))]
+        words += ["PARTITION BY", ", ".join(map(_partition_part, statement.partition_by))]
+    if statement.columns is not None:
+        words += ["COLUMNS", f"({', '.join(map(_name, statement.columns))})"]
     if statement.payload is not PayloadMode.FULL:
         words.append(_with({"payload": statement.payload.word}))
     return words
+
+
+def _partition_part(part: str | Expression) -> str:
+    return expression_to_sql(Column("row", (part,))) if isinstance(part, str) else part.text
 
 
 def _ops(ops: frozenset[Op]) -> str:

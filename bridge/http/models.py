@@ -270,6 +270,15 @@ class PublishRequest(MayNameTopic):
     key_columns: list[Name] = Field(
         [], description="Which columns are the row's key.", max_length=1000, fail_fast=True
     )
+    before: list[dict[str, Any] | None] | None = Field(
+        None,
+        description="The rows before an update or delete, one for each; null where not known.",
+        max_length=MOST_MESSAGES,
+        fail_fast=True,
+    )
+    unrouted: Literal["fail", "drop"] = Field(
+        "fail", description="What becomes of rows that no route takes."
+    )
     ts: Offset | None = Field(None, description="When the change was made.")
     writer: Name | None = Field(
         None, description="With sequence: safe to send again, in the same words."
@@ -286,6 +295,8 @@ class PublishRequest(MayNameTopic):
             raise ValueError("messages go to one topic, named by topic or by topic_id")
         if to_topic and (self.key_columns or self.ts is not None):
             raise ValueError("key_columns and ts belong to rows; a message has its own ts")
+        if to_topic and (self.before is not None or self.unrouted != "fail"):
+            raise ValueError("before and unrouted belong to rows")
         if not to_topic and (named or self.table is None or self.op is None):
             raise ValueError("rows come with their table and op, and no topic: routes choose it")
         if (self.writer is None) != (self.sequence is None):

@@ -20,7 +20,7 @@ from duolog.bridge.http.models import (
     OffsetsRequest,
     PublishRequest,
 )
-from duolog.log.model import GroupPosition, Placed
+from duolog.log.model import GroupPosition, Placed, Unrouted
 
 _MOST_ON_THE_LOOP: Final = 200  # messages; more hold up the others longer than a thread would
 
@@ -71,6 +71,8 @@ class Topics:
                 op,
                 ask.rows,
                 ask.key_columns,
+                before=ask.before,
+                unrouted=Unrouted(ask.unrouted),
                 ts_ms=ask.ts,
                 writer=ask.writer,
                 sequence=ask.sequence,

@@ -11,7 +11,7 @@ from duolog.log.fetched import FetchedEncoded
 from duolog.reach import calls
 from duolog.reach.calls import Call
 from duolog.reach.frames import to_frames
-from duolog.reach.rows import rows_from_bytes
+from duolog.reach.rows import rows_before_from_bytes, rows_from_bytes
 from duolog.reach.wire import from_wire, to_wire
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ class Dispatch:
         if call is calls.APPEND:
             arguments["parts"] = self._parts(arguments)
         if call is calls.PUBLISH_ROWS:
-            arguments["rows"] = rows_from_bytes(arguments["table"], arguments["rows"])
+            table, before = arguments["table"], arguments["before"]
+            arguments["rows"] = rows_from_bytes(table, arguments["rows"])
+            arguments["before"] = rows_before_from_bytes(table, before)
         member = getattr(self._groups if call in _ON_BOTH_SIDES else self._log, call.name)
         return to_wire(member(**arguments) if callable(member) else member)
 

@@ -12,7 +12,7 @@ from duolog.cli.opening import opened
 from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, names
 from duolog.cli.senders import ToRoutes, ToRoutesOnce, ToTopic
 from duolog.cli.sending import Sender, publish_lines
-from duolog.log.model import Op
+from duolog.log.model import Op, Unrouted
 
 _LINE_BYTES_PER_RECORD_BYTE = 8  # JSON may write a byte as \u0000; the rest is room to spare
 
@@ -44,6 +44,20 @@ def publish(
         str | None,
         typer.Option(
             metavar="OP", help="insert, update or delete.", show_default="insert, with --table"
+        ),
+    ] = None,
+    before: Annotated[
+        bool,
+        typer.Option(
+            "--before", help='Each line is {"before": …, "after": …}: the row as it was, and is.'
+        ),
+    ] = False,
+    unrouted: Annotated[
+        str | None,
+        typer.Option(
+            metavar="fail|drop",
+            help="What becomes of rows that no route takes.",
+            show_default="fail, with --table",
         ),
     ] = None,
     ts: Annotated[
@@ -83,6 +97,9 @@ def publish(
     """
     del as_json  # places are JSON lines anyway; it decides how errors look
     _check(topic, raw=raw, table=table, key=key, op=op, ts=ts, writer=writer, sequence=sequence)
+    if table is None and (before or unrouted is not None):
+        raise typer.BadParameter("--before and --unrouted go with --table.")
+    dropped = _unrouted(unrouted)
     if sys.stdin.isatty():
         output.note("Reading records from the terminal, a line each; end with Ctrl-D.")
     with opened(log, url, token) as opened_log:
@@ -93,7 +110,15 @@ def publish(
             found = opened_log.topic(topic or "")
             sender = ToTopic(opened_log, found, raw=raw, writer=writer, first=first)
         elif writer is None:
-            sender = ToRoutes(opened_log, table, _op(op), names(key), ts_ms=ts)
+            sender = ToRoutes(
+                opened_log,
+                table,
+                _op(op),
+                names(key),
+                ts_ms=ts,
+                with_before=before,
+                unrouted=dropped,
+            )
         else:
             sender = ToRoutesOnce(
                 opened_log,
@@ -101,6 +126,8 @@ def publish(
                 _op(op),
                 names(key),
                 ts_ms=ts,
+                with_before=before,
+                unrouted=dropped,
                 writer=writer,
                 max_record_bytes=max_record_bytes,
             )
@@ -144,6 +171,12 @@ def _check(
         raise typer.BadParameter(
             "It numbers the records of a --writer for one TOPIC.", param_hint="--sequence"
         )
+
+
+def _unrouted(word: str | None) -> Unrouted:
+    if word not in (None, *Unrouted):
+        raise typer.BadParameter(f"'{word}' is none of fail, drop.", param_hint="--unrouted")
+    return Unrouted.FAIL if word is None else Unrouted(word)
 
 
 def _op(word: str | None) -> Op:

@@ -35,9 +35,17 @@ def add_source(
     partition_by: Annotated[
         str | None,
         typer.Option(
-            metavar="COLS",
-            help="Columns that choose the partition.",
+            metavar="EXPRS",
+            help="Columns or expressions that choose the partition: a,lower(b).",
             show_default="the key columns",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLS",
+            help="Only these columns are written, with those of the key.",
+            show_default="all",
         ),
     ] = None,
     log: LogFolder = None,
@@ -46,14 +54,15 @@ def add_source(
     as_json: AsJson = False,
 ) -> None:
     """Route a table's changes to a topic."""
-    from duolog.log.routing.filter.parse import parse_filter
+    from duolog.log.routing.filter.parse import parse_filter, parse_partition_by
 
     route = Route(
         table=table,
         ops=_ops(on),
         filter=None if where is None else parse_filter(where),
         payload=_payload(payload),
-        partition_by=names(partition_by),
+        partition_by=() if partition_by is None else parse_partition_by(partition_by),
+        columns=None if columns is None else names(columns),
     )
     with opened(log, url, token) as opened_log:
         topic_view.show(opened_log, opened_log.add_route(topic, route), as_json=as_json)

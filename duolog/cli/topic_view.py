@@ -68,14 +68,15 @@ def show(log: LogAccess, topic: Topic, *, as_json: bool) -> None:
     if topic.routes:
         output.blank()
         output.table(
-            ["source", "on", "payload", "where", "partition by"],
+            ["source", "on", "payload", "columns", "where", "partition by"],
             [
                 [
                     route.table,
                     words(route.ops),
                     route.payload.word or "",
+                    "(all)" if route.columns is None else ", ".join(route.columns),
                     "" if route.filter is None else route.filter.text,
-                    ", ".join(route.partition_by) or "(key)",
+                    ", ".join(route.partition_texts) or "(key)",
                 ]
                 for route in topic.routes
             ],
@@ -108,7 +109,8 @@ def summary(topic: Topic, offsets: Offsets) -> dict[str, Any]:
                 "on": [op.word for op in sorted(route.ops)],
                 "where": None if route.filter is None else route.filter.text,
                 "payload": route.payload.word,
-                "partition_by": list(route.partition_by),
+                "partition_by": list(route.partition_texts),
+                "columns": None if route.columns is None else list(route.columns),
             }
             for route in topic.routes
         ],

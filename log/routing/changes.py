@@ -11,17 +11,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from duolog.errors import InvalidRows
 from duolog.log.model import Op
+from duolog.log.routing.given_rows import RowsBeforeGiven, RowsGiven, given_rows
 from duolog.log.routing.kinds import without_view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable
 
     import numpy.typing as npt
 
@@ -102,18 +103,25 @@ class Changes:
         cls,
         table: str,
         op: Op,
-        rows: pa.RecordBatch | pa.Table | Sequence[Mapping[str, Any]],
+        rows: RowsGiven,
         key_columns: Iterable[str],
         ts_ms: int,
+        before: RowsBeforeGiven | None = None,
     ) -> Changes:
-        """Rows that all had the same done to them. For deletes, they are the old rows."""
-        batch = as_batch(table, rows)
+        """Rows that all had the same done to them. For deletes, they are the old rows.
+
+        `before` has the rows as they were before, and None where that is not known.
+        """
+        key_columns = tuple(key_columns)
+        given = given_rows(table, op, rows, before, key_columns)
+        batch = given.after
         return cls.of(
             table,
             key_columns,
             op=pa.array(np.full(len(batch), int(op), np.int8)),
             after=batch,
-            before=batch if op is Op.DELETE else None,
+            before=batch if op is Op.DELETE and given.before is None else given.before,
+            before_known=given.before_known,
             ts=pa.array(np.full(len(batch), ts_ms, np.int64)),
         )
 
@@ -244,32 +252,3 @@ def _without_views(image: pa.RecordBatch | None) -> pa.RecordBatch | None:
 
 def _first_null(array: pa.Array) -> int:
     return int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
-
-
-def as_batch(
-    table: str, rows: pa.RecordBatch | pa.Table | Sequence[Mapping[str, Any]]
-) -> pa.RecordBatch:
-    if isinstance(rows, pa.RecordBatch):
-        return rows
-    if isinstance(rows, pa.Table):
-        columns = [_one_array(column) for column in rows.columns]
-        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
-    # pa.Table.from_pylist would take the columns of the first row alone.
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    arrays = []
-    for name in names:
-        try:
-            arrays.append(pa.array([row.get(name) for row in rows]))
-        except (pa.ArrowException, OverflowError, TypeError) as error:
-            raise InvalidRows(
-                f"Column '{name}' of the rows for table '{table}' cannot be made one type: "
-                f"{error}. Give all its values the same type."
-            ) from error
-    return pa.RecordBatch.from_arrays(arrays, names=names)
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    chunks = column.chunks
-    if not chunks:
-        return pa.array([], column.type)
-    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)

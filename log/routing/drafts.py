@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from duolog.errors import InvalidRows
 from duolog.log.batch import RECORD_SCHEMA
 from duolog.log.routing.envelope import has_tombstones, value_rows
 from duolog.log.routing.murmur2 import partition_of_keys
@@ -41,11 +40,13 @@ def draft_of(
 ) -> Draft:
     """Encode and place what a route takes; `rows` tells the images' places among all changes."""
     topic, route = prepared.topic, prepared.route
+    visible = images if prepared.columns is None else images.only(prepared.columns)
     value = prepared.value.encode(
-        value_rows(images, prepared.schema, route.payload, topic.settings.envelope)
+        value_rows(visible, prepared.schema, route.payload, topic.settings.envelope)
     )
     key = _keys(images, prepared)
-    partition = partition_of_keys(_places(images, prepared, key), topic.partitions, turn=turn)
+    places = key if prepared.placement is None else prepared.placement.places(images, topic)
+    partition = partition_of_keys(places, topic.partitions, turn=turn)
     draft = Draft(len(images), rows, partition, _record_batch(images, key, value, route))
     return _with_tombstones(draft, images.is_delete) if has_tombstones(topic.settings) else draft
 
@@ -68,21 +69,6 @@ def _keys(images: Images, prepared: PreparedRoute) -> pa.BinaryArray:
     if prepared.key is None:
         return pa.nulls(len(images), pa.binary())
     return prepared.key.encode(_struct(images, images.key_columns))
-
-
-def _places(images: Images, prepared: PreparedRoute, key: pa.BinaryArray) -> pa.BinaryArray:
-    """The bytes whose hash is the partition."""
-    if prepared.place is None:
-        return key
-    columns = prepared.route.partition_by
-    unknown = images.only_key
-    if unknown.any() and not set(columns) <= set(images.key_columns):
-        raise InvalidRows(
-            f"Topic '{prepared.topic.name}' partitions table '{images.table}' by "
-            f"{', '.join(columns)}, but of {int(np.count_nonzero(unknown))} deletes only the key "
-            "is known. Feed the old rows too, or partition by key columns."
-        )
-    return prepared.place.encode(_struct(images, columns))
 
 
 def _struct(images: Images, columns: Sequence[str]) -> pa.StructArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,8 @@ from duolog.log.model import Op
 from duolog.log.routing.difference import differs
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from duolog.log.routing.changes import Changes
@@ -57,6 +59,15 @@ class Images:
             row=self.row.take(pa.array(rows)),
             before=None if self.before is None else self.before.take(pa.array(rows)),
             known=self.known[rows],
+        )
+
+    def only(self, columns: Sequence[str]) -> Images:
+        """The same changes with some of their columns, those of the key among them."""
+        before = self.before
+        return replace(
+            self,
+            row=self.row.select(columns),
+            before=None if before is None else before.select(columns),
         )
 
     def before_or_null(self) -> pa.RecordBatch | None:

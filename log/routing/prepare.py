@@ -19,11 +19,13 @@ from duolog.log.routing.codec import Part, Subject, codec_for
 from duolog.log.routing.envelope import value_schema
 from duolog.log.routing.json_codec import JsonCodec
 from duolog.log.routing.payload import key_fields
+from duolog.log.routing.placement import placement_of
 from duolog.log.routing.raw_codec import RawCodec
 
 if TYPE_CHECKING:
     from duolog.log.model import Route, Topic
     from duolog.log.routing.codec import Codecs, Encoder
+    from duolog.log.routing.placement import Placement
     from duolog.log.routing.plan import RoutingPlan
 
 BUILT_IN: Codecs = MappingProxyType({Format.JSON: JsonCodec(), Format.RAW: RawCodec()})
@@ -39,7 +41,8 @@ class PreparedRoute:
     schema: pa.Schema  # of the values, envelope included
     value: Encoder
     key: Encoder | None  # none: the table has no key
-    place: Encoder | None  # of the route's own partition columns; none: the key decides
+    placement: Placement | None  # by the route's own columns; none: the key decides
+    columns: tuple[str, ...] | None  # that a value shows; none: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +87,24 @@ def _prepared(
         return codec_for(codecs, wanted, subject).prepare(schema, subject)
 
     settings = topic.settings
-    values = value_schema(rows, key_columns, route, settings.envelope)
+    columns = _columns_shown(route, rows, key_columns)
+    visible = rows if columns is None else pa.schema([rows.field(name) for name in columns])
+    values = value_schema(visible, key_columns, route, settings.envelope)
     keys = pa.schema(key_fields(rows, key_columns))
-    place = pa.schema([rows.field(name) for name in route.partition_by])
     return PreparedRoute(
         topic=topic,
         route=route,
         schema=values,
         value=encoder(settings.value_format, Part.VALUE, values),
         key=encoder(settings.key_format, Part.KEY, keys) if key_columns else None,
-        place=encoder(settings.key_format, Part.PLACE, place) if route.partition_by else None,
+        placement=placement_of(
+            topic,
+            route,
+            rows,
+            key_columns,
+            lambda schema: encoder(settings.key_format, Part.PLACE, schema),
+        ),
+        columns=columns,
     )
 
 
@@ -103,9 +114,18 @@ def _check(topic: Topic, route: Route, rows: pa.Schema, key_columns: tuple[str, 
             f"Topic '{topic.name}' takes the payload {route.payload.word} of table "
             f"'{route.table}', whose rows have no key. Name key columns, or use payload full."
         )
-    for name in route.partition_by:
+    for name in route.columns or ():
         if name not in rows.names:
             raise InvalidRows(
-                f"Topic '{topic.name}' partitions table '{route.table}' by '{name}', which is not "
-                f"among its columns ({', '.join(rows.names)}). Select it, or change the route."
+                f"Topic '{topic.name}' takes column '{name}' of table '{route.table}', which is "
+                f"not among its columns ({', '.join(rows.names)}). Select it, or change the route."
             )
+
+
+def _columns_shown(
+    route: Route, rows: pa.Schema, key_columns: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """The columns that values show, in the table's order; the key's are always among them."""
+    if route.columns is None:
+        return None
+    return tuple(name for name in rows.names if name in route.columns or name in key_columns)

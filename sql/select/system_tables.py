@@ -48,6 +48,7 @@ SOURCES = pa.schema(
         ("condition", pa.string()),
         ("partition_by", pa.list_(pa.string())),
         ("payload", pa.string()),
+        ("columns", pa.list_(pa.string())),  # null: all
     ]
 )
 PARTITIONS = pa.schema(
@@ -155,8 +156,9 @@ def _sources(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
                 "source": route.table,
                 "ops": [op.word for op in sorted(route.ops)],
                 "condition": None if route.filter is None else route.filter.text,
-                "partition_by": list(route.partition_by),
+                "partition_by": list(route.partition_texts),
                 "payload": route.payload.word,
+                "columns": None if route.columns is None else list(route.columns),
             }
 
 

@@ -150,7 +150,8 @@ def test_routes_are_added_and_dropped_by_operation(duolog: Duolog) -> None:
     duolog("topic", "create", "t")
     added = duolog(
         *("topic", "add-source", "t", "shop.orders", "--on", "insert,update"),
-        *("--where", "qty > 1", "--payload", "key", "--partition-by", "region, id", "--json"),
+        *("--where", "qty > 1", "--payload", "key", "--json"),
+        *("--partition-by", "region, lower(city)"),
     )
     assert _json(added)[0]["routes"] == [
         {
@@ -158,7 +159,8 @@ def test_routes_are_added_and_dropped_by_operation(duolog: Duolog) -> None:
             "on": ["insert", "update"],
             "where": "qty > 1",
             "payload": "key",
-            "partition_by": ["region", "id"],
+            "partition_by": ["region", "lower(city)"],
+            "columns": None,
         }
     ]
     again = duolog("topic", "add-source", "t", "shop.orders", "--on", "update", "--json")
@@ -215,3 +217,27 @@ def test_delete_removes_a_topic(duolog: Duolog) -> None:
     assert "Deleted topic 't': 0 records removed." in deleted.stderr
     assert _error(duolog("topic", "delete", "t", "--json"))["code"] == "UnknownTopic"
     assert duolog("topic", "delete", "t", "--if-exists").exit_code == 0
+
+
+def test_a_route_may_leave_columns_out(duolog: Duolog) -> None:
+    duolog("topic", "create", "t")
+    added = duolog(
+        *("topic", "add-source", "t", "shop.people", "--on", "insert"),
+        *("--columns", "id, city", "--json"),
+    )
+    assert _json(added)[0]["routes"][0]["columns"] == ["id", "city"]
+    shown = duolog("topic", "describe", "t").stdout
+    assert "id, city" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_partition_that_cannot_be_is_pointed_at(duolog: Duolog) -> None:
+    duolog("topic", "create", "t")
+    result = duolog(
+        *("topic", "add-source", "t", "shop.orders", "--on", "insert"),
+        *("--partition-by", "id, before.id"),
+    )
+    assert result.exit_code == 1
+    message, typed, pointer = result.stderr.splitlines()
+    assert "row alone" in message
+    assert (typed, pointer) == ("  id, before.id", "      ^")

@@ -11,8 +11,8 @@ import pytest
 from duolog.connector.bad_rows import BadRecords
 from duolog.connector.options import DEFAULT_SMALL_BATCH_ROWS, SINK_OPTIONS, SinkOptions
 from duolog.connector.place import LogPlace
-from duolog.connector.table_rows import Unrouted
 from duolog.errors import InvalidSetting
+from duolog.log.model import Unrouted
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "spark.md"
 

@@ -23,7 +23,7 @@ from duolog.log.model import (
     Retention,
     TopicSettings,
 )
-from duolog.log.routing.filter.parse import parse_filter
+from duolog.log.routing.filter.parse import parse_filter, parse_partition_by
 from duolog.sql.grammar import parse, parse_one
 from duolog.sql.statements import (
     MAX_LIMIT,
@@ -89,6 +89,15 @@ CASES: dict[str, Statement] = {
         parse_filter("qty > 5 AND (a = ';' OR b IN (1,2))"),
         ("a", "b c"),
         PayloadMode.DIFF,
+    ),
+    'ALTER TOPIC t ADD SOURCE o ON UPDATE COLUMNS (a, "b c") PARTITION BY (a, lower(b)) '
+    "WHERE columns = 2": AddSource(
+        "t",
+        "o",
+        frozenset({UPDATE}),
+        parse_filter("columns = 2"),
+        parse_partition_by("a, lower(b)"),
+        columns=("a", "b c"),
     ),
     "ALTER TOPIC t ADD SOURCE o ON UPDATE WITH (payload='KEY') WHERE partition = 1": AddSource(
         "t", "o", frozenset({UPDATE}), parse_filter("partition = 1"), (), PayloadMode.KEY
@@ -291,11 +300,21 @@ ops = st.frozensets(st.sampled_from((INSERT, UPDATE, DELETE)), min_size=1)
 filters = st.sampled_from(
     ["a > 1", "a = 'x;''y' or \"with\" in (1, 2)", "case when a then b end is null"]
 ).map(parse_filter)
+expressions = st.sampled_from(
+    ["lower(a)", 'a + "where" * 2', "(a).b", "case when a then b end", "a.b"]
+).map(lambda text: parse_partition_by(f"x, {text}")[1])
 payloads = st.sampled_from((PayloadMode.FULL, PayloadMode.KEY, PayloadMode.DIFF))
 statements: st.SearchStrategy[Statement] = st.one_of(
     st.builds(CreateTopic, names, settings_, st.booleans()),
     st.builds(
-        AddSource, names, names, ops, st.none() | filters, st.tuples() | st.tuples(names), payloads
+        AddSource,
+        names,
+        names,
+        ops,
+        st.none() | filters,
+        st.tuples() | st.tuples(names) | st.tuples(names, expressions),
+        payloads,
+        st.none() | st.tuples(names),
     ),
     st.builds(DropSource, names, names, st.none() | ops),
     st.builds(SetRetention, names, st.none() | seconds, st.just(UNCHANGED) | st.none() | offsets),

@@ -1,4 +1,4 @@
-"""Topics as they are stored: version 1 stays readable."""
+"""Topics as they are stored: older versions stay readable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from duolog.errors import UnsupportedFormat
 from duolog.log.model import Op, PayloadMode, Retention, Route, Topic, TopicSettings
-from duolog.log.routing.filter.parse import parse_filter
+from duolog.log.routing.filter.parse import parse_filter, parse_partition_by
 from duolog.log.topic_json import topic_from_bytes, topic_to_bytes
 
 TOPIC = Topic(
@@ -56,10 +56,36 @@ def test_that_retention_does_not_wait_is_stored() -> None:
     settings = replace(TOPIC.settings, retention=Retention(60.5, None, waits_for_mirror=False))
     topic = replace(TOPIC, settings=settings)
     stored = topic_to_bytes(topic)
-    assert stored.startswith(b'{"v":2,')
+    assert stored.startswith(b'{"v":3,')
     assert topic_from_bytes(stored) == topic
 
 
 def test_a_newer_version_is_refused() -> None:
     with pytest.raises(UnsupportedFormat, match="newer"):
-        topic_from_bytes(OLD.replace(b'{"v":1,"id"', b'{"v":3,"id"'))
+        topic_from_bytes(OLD.replace(b'{"v":1,"id"', b'{"v":4,"id"'))
+
+
+def test_the_bytes_of_version_2_stay_readable() -> None:
+    waits = b'"retention":{"seconds":60.5,"max_bytes":1000,"waits_for_mirror":true}'
+    older = OLD.replace(b'{"v":1,"id"', b'{"v":2,"id"')
+    older = older.replace(b'"retention":{"seconds":60.5,"max_bytes":1000}', waits)
+    assert older != OLD
+    assert topic_from_bytes(older) == TOPIC
+
+
+def test_expressions_and_columns_of_a_route_are_stored() -> None:
+    route = Route(
+        "shop.orders",
+        frozenset({Op.INSERT}),
+        partition_by=parse_partition_by("region, lower(city)"),
+        columns=("id", "item"),
+    )
+    topic = replace(TOPIC, routes=(route,))
+    assert topic_from_bytes(topic_to_bytes(topic)) == topic
+
+
+def test_an_expression_of_a_newer_duolog_is_refused() -> None:
+    route = Route("t", frozenset({Op.INSERT}), partition_by=parse_partition_by("lower(city)"))
+    stored = topic_to_bytes(replace(TOPIC, routes=(route,)))
+    with pytest.raises(UnsupportedFormat, match="fold"):
+        topic_from_bytes(stored.replace(b'"function":"lower"', b'"function":"fold"'))

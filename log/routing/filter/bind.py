@@ -42,6 +42,11 @@ def bind_filter(node: Node, row: pa.Schema | None, before: pa.Schema | None) -> 
     return logic.boolean(_Binder(row, before).bind(node), "A filter")
 
 
+def bind_value(node: Node, row: pa.Schema | None) -> Step:
+    """The steps of an expression over a row, whatever its result is. Raises Mistake."""
+    return _Binder(row, row).bind(node)
+
+
 class _Binder:
     def __init__(self, row: pa.Schema | None, before: pa.Schema | None) -> None:
         self._schemas = {"row": row, "after": row, "before": before}

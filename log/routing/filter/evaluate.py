@@ -18,19 +18,22 @@ A filter means what DataFusion makes of the same SQL. Where the two differ:
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from duolog.errors import InvalidRows
-from duolog.log.routing.filter.bind import bind_filter
+from duolog.log.routing.filter.bind import bind_filter, bind_value
 from duolog.log.routing.filter.columns import Change
 from duolog.log.routing.filter.mistake import Mistake
 from duolog.log.routing.filter.steps import Rows
 from duolog.log.routing.filter.text import to_sql
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from duolog.log.routing.filter.tree import Node
 
 _SHOWN = 200  # characters of a filter in a message
@@ -48,15 +51,33 @@ def evaluate(
     """
     _check_lengths(row, before, op)
     rows = Rows(row.num_rows, Change(row, before, op).load)
-    try:
+    with _mistakes_named("filter", node):
         step = bind_filter(node, row.schema, row.schema if before is None else before.schema)
-        kept = step.whole(rows)
+        return pc.fill_null(step.whole(rows), False)
+
+
+def value_type(node: Node, row: pa.Schema) -> pa.DataType:
+    """The type of an expression's values, for rows with these columns."""
+    with _mistakes_named("expression", node):
+        return bind_value(node, row).type
+
+
+def calculate(node: Node, row: pa.RecordBatch) -> pa.Array:
+    """The value of an expression for each row. Raises InvalidRows as `evaluate` does."""
+    rows = Rows(row.num_rows, Change(row, None, pa.nulls(row.num_rows, pa.string())).load)
+    with _mistakes_named("expression", node):
+        return bind_value(node, row.schema).whole(rows)
+
+
+@contextmanager
+def _mistakes_named(what: str, node: Node) -> Iterator[None]:
+    try:
+        yield
     except Mistake as mistake:
         raise InvalidRows(
-            f"The filter `{_short(node)}` cannot be applied to these rows. In "
-            f"`{_short(mistake.node)}`: {mistake.reason} Change the route's filter, or the rows."
+            f"The {what} `{_short(node)}` cannot be applied to these rows. In "
+            f"`{_short(mistake.node)}`: {mistake.reason} Change the route's {what}, or the rows."
         ) from mistake.__cause__
-    return pc.fill_null(kept, False)
 
 
 def _check_lengths(row: pa.RecordBatch, before: pa.RecordBatch | None, op: pa.Array) -> None:

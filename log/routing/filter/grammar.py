@@ -77,6 +77,22 @@ def parse(reader: Reader) -> Node:
     return node
 
 
+def parse_list(reader: Reader) -> tuple[Node, ...]:
+    """The trees of a list with commas between, also when it stands in parentheses."""
+    first = reader.next
+    if first.kind == "end":
+        raise reader.error(first, "The list is empty: name a column.")
+    enclosed = reader.is_enclosed and reader.expect("(")
+    grammar = _Grammar(reader)
+    nodes = tuple(grammar.expression() for _ in reader.commas())
+    if enclosed:
+        reader.expect(")")
+    last = reader.next
+    if last.kind != "end":
+        raise reader.error(last, f"{shown(last)} has no place here.")
+    return nodes
+
+
 class _Grammar:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader

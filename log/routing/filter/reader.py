@@ -47,6 +47,16 @@ class Reader:
     def after_next(self) -> Word:
         return self._words[min(self._at + 1, len(self._words) - 1)]
 
+    @property
+    def is_enclosed(self) -> bool:
+        """Whether one pair of parentheses encloses all that follows, or one is never closed."""
+        depth = 0
+        for at in range(self._at, len(self._words) - 1):
+            depth += {"(": 1, ")": -1}.get(self._words[at].keyword, 0)
+            if depth <= 0:
+                return at > self._at and at == len(self._words) - 2
+        return depth > 0
+
     def take(self) -> Word:
         word = self.next
         self._at = min(self._at + 1, len(self._words) - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from duolog.errors import (
     HostUnreachable,
     InvalidRecord,
     InvalidRequest,
+    InvalidRows,
     OutcomeUnknown,
     RecordTooLarge,
     SequenceContentMismatch,
@@ -152,6 +154,28 @@ def test_rows_go_by_their_routes_and_not_twice(host: ServedLog) -> None:
     assert again == Placed("all", 0, 300)
     assert host.log.offsets("inserts")[0].next_offset == 300
     assert host.log.fetch("all", 0, 300).table().column("ts").to_pylist()[0] == 7
+
+
+def test_rows_come_with_the_rows_before_them(host: ServedLog) -> None:
+    host.log.create_topic("diffs")
+    everything = frozenset({Op.INSERT, Op.UPDATE, Op.DELETE})
+    host.log.add_route("diffs", Route("shop.diffs", everything, payload=PayloadMode.DIFF))
+    rows = [{"id": number, "qty": 2} for number in range(300)]  # more than go in one request
+    before = [{**row, "qty": 1} if row["id"] % 2 else None for row in rows]
+    with Publisher(url=host.url) as publisher:
+        publisher.publish_rows("shop.diffs", "update", rows, ["id"], before=iter(before))
+        with pytest.raises(InvalidRows, match="2 rows came with 1 rows before them"):
+            publisher.publish_rows("shop.diffs", "update", rows[:2], ["id"], before=before[:1])
+    told = [json.loads(record.value or b"")["before"] for record in host.log.fetch("diffs", 0, 0)]
+    assert told == [{"qty": 1} if number % 2 else None for number in range(300)]
+
+
+def test_rows_that_no_route_takes_are_dropped_when_told_so(host: ServedLog) -> None:
+    with Publisher(url=host.url) as publisher:
+        rows = [{"id": 1}]
+        assert publisher.publish_rows("no.route", "insert", rows, ["id"], unrouted="drop") == []
+        with pytest.raises(UnknownRoute):
+            publisher.publish_rows("no.route", "insert", rows, ["id"])
 
 
 def test_rows_that_were_not_settled_are_sent_again_by_name(host: ServedLog) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from duolog.bridge.http import watching
+from duolog.log.model import Op, PayloadMode, Route
 from tests.integration.serve_host import ServedLog, served
 
 PUBLISH = "/v1/api/topics/publish"
@@ -73,3 +75,26 @@ def test_readiness_tells_of_a_committer_that_hangs(
     assert "threads that commit" in reply.json["error"]
     monkeypatch.undo()
     assert host.ask("/readyz").status == 200
+
+
+def test_rows_come_with_the_rows_before_them(host: ServedLog) -> None:
+    everything = frozenset({Op.INSERT, Op.UPDATE, Op.DELETE})
+    host.log.add_route("orders", Route("shop.rows", everything, payload=PayloadMode.DIFF))
+    sent = {"table": "shop.rows", "op": "update", "key_columns": ["id"]}
+    rows = [{"id": 1, "qty": 3}, {"id": 2, "qty": 4}]
+    before = [{"id": 1, "qty": 2}, None]
+    assert host.ask(PUBLISH, {**sent, "rows": rows, "before": before}).status == 200
+    values = [json.loads(record.value or b"") for record in host.log.fetch("orders", 0, 0)]
+    assert [value["before"] for value in values] == [{"qty": 2}, None]
+    short = host.ask(PUBLISH, {**sent, "rows": rows, "before": before[:1]})
+    assert (short.status, short.code) == (422, "InvalidRows")
+    misplaced = {"topic": "orders", "messages": [{"value": "x"}], "before": before}
+    assert host.ask(PUBLISH, misplaced).status == 422
+
+
+def test_rows_without_a_route_are_dropped_when_told_so(host: ServedLog) -> None:
+    sent = {"table": "shop.none", "op": "insert", "key_columns": ["id"], "rows": [{"id": 1}]}
+    refused = host.ask(PUBLISH, sent)
+    assert (refused.status, refused.code) == (404, "UnknownRoute")
+    assert host.ask(PUBLISH, {**sent, "unrouted": "drop"}).json == {"offsets": []}
+    assert host.ask(PUBLISH, {**sent, "unrouted": "maybe"}).status == 422

@@ -388,6 +388,41 @@ def test_a_writer_of_rows_without_routes_is_a_mistake(duolog: Duolog) -> None:
     assert json.loads(result.stderr)["code"] == "UnknownRoute"
 
 
+@pytest.mark.parametrize("writer", [(), ("--writer", "w")])
+def test_rows_may_come_with_the_rows_before_them(
+    duolog: Duolog, routed: Path, writer: tuple[str, ...]
+) -> None:
+    with open_log(routed) as opened:
+        opened.create_topic("v")
+        updates = frozenset({Op.UPDATE})
+        opened.add_route("v", Route("ns.orders", updates, payload=PayloadMode.DIFF))
+    lines = _lines(
+        {"before": {"id": 1, "qty": 1}, "after": {"id": 1, "qty": 2}},
+        {"before": None, "after": {"id": 2, "qty": 3}},
+    )
+    result = duolog(*_ROWS, "--op", "update", "--before", *writer, stdin=lines)
+    assert result.stderr == "2 rows became 4 records.\n"
+    told = [json.loads(value or b"")["before"] for value in _values(routed, "v")]
+    assert told == [{"qty": 1}, None]
+    flat = duolog(*_ROWS, "--op", "update", "--before", "--json", stdin=_lines({"id": 1}))
+    error = json.loads(flat.stderr)
+    assert (error["code"], error["error"][:8]) == ("InvalidRows", "Line 1: ")
+
+
+@pytest.mark.parametrize("writer", [(), ("--writer", "w")])
+def test_rows_that_no_route_takes_are_dropped_when_told_so(
+    duolog: Duolog, routed: Path, writer: tuple[str, ...]
+) -> None:
+    rows = ("publish", "--table", "ns.none", "--key", "id", *writer)
+    assert duolog(*rows, "--unrouted", "drop", stdin=_lines({"id": 1})).stderr == (
+        "1 row became 0 records.\n"
+    )
+    refused = duolog(*rows, "--json", stdin=_lines({"id": 1}))
+    assert json.loads(refused.stderr)["code"] == "UnknownRoute"
+    assert duolog(*rows, "--unrouted", "keep", stdin=b"").exit_code == 2
+    assert duolog("publish", "t", "--before", stdin=b"").exit_code == 2
+
+
 def test_rows_whose_payload_carries_a_time_are_the_same_at_the_same_time(
     duolog: Duolog, log: Path
 ) -> None:

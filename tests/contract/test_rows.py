@@ -1,4 +1,4 @@
-"""Rows of a table with the rows before them, and rows that no route takes, on every form of a log."""
+"""Rows with the rows before them, and rows that no route takes, on every form of a log."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_rows_that_no_route_takes_are_refused_or_dropped_as_said(log: LogAccess)
     log.create_topic("inserts")
     log.add_route("inserts", Route(TABLE, frozenset({Op.INSERT})))
     rows = [{"id": 1}, {"id": 2}]
-    with pytest.raises(UnknownRoute, match="2 of 2 changes .* unrouted=drop"):
+    with pytest.raises(UnknownRoute, match=r"2 of 2 changes .* unrouted=drop"):
         log.publish_rows(TABLE, Op.DELETE, rows, ["id"])
     assert log.publish_rows(TABLE, Op.DELETE, rows, ["id"], unrouted=Unrouted.DROP) == ()
     assert len(log.publish_rows(TABLE, Op.INSERT, rows, ["id"])) == 2

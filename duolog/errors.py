@@ -5,7 +5,8 @@
     │   ├── InvalidName             topic, alias, group, table or writer name
     │   ├── InvalidSetting          zero partitions, negative retention, an unknown format …
     │   ├── InvalidRecord           a record that no topic would take
-    │   │   └── RecordTooLarge
+    │   │   ├── RecordTooLarge
+    │   │   └── InvalidTimestamp        too far ahead of the log's clock, or before 1970
     │   ├── InvalidRows             rows that do not fit the table's routes
     │   │   ├── AmbiguousKey            the key columns do not tell a table's rows apart
     │   │   └── VersionCut              a table's version came in two writes, or comes again
@@ -155,6 +156,7 @@ __all__ = [
     "InvalidSchema",
     "InvalidSetting",
     "InvalidSql",
+    "InvalidTimestamp",
     "InvalidToken",
     "JavaNotFound",
     "JavaTooOld",
@@ -258,7 +260,11 @@ class InvalidRecord(InvalidRequest):
 
 
 class RecordTooLarge(InvalidRecord):
-    """A key and value beyond the size limit."""
+    """Key, value, headers and table are beyond the size limit."""
+
+
+class InvalidTimestamp(InvalidRecord):
+    """A record's time is before 1970, or further ahead of the log's clock than it may be."""
 
 
 class InvalidRows(InvalidRequest):

@@ -5,6 +5,7 @@
     token = "…"                     DUOLOG_TOKEN            --token
     cache_bytes = "256 MiB"         DUOLOG_CACHE_BYTES
     lock_wait_seconds = 2           DUOLOG_LOCK_WAIT_SECONDS
+    max_timestamp_ahead_seconds = 3600  DUOLOG_MAX_TIMESTAMP_AHEAD_SECONDS: of a record's time
 
     [avro]                          DUOLOG_AVRO (JSON)
     "schema.registry.url" = "…"     as Confluent's serializers call their options
@@ -147,6 +148,7 @@ class Settings(BaseSettings):
     cache_bytes: ByteSize = ByteSize(_DEFAULTS.cache_bytes)
     min_free_bytes: ByteSize = ByteSize(_DEFAULTS.min_free_bytes)
     lock_wait_seconds: FiniteFloat = _DEFAULTS.lock_wait_seconds
+    max_timestamp_ahead_seconds: FiniteFloat = _DEFAULTS.max_timestamp_ahead_seconds
     avro: dict[str, SecretStr] = {}  # some of them are passwords
     kafka: dict[str, SecretStr] = {}  # here too
     mirror: MirrorSettings = MirrorSettings()
@@ -186,6 +188,7 @@ class Settings(BaseSettings):
             cache_bytes=int(self.cache_bytes),
             min_free_bytes=int(self.min_free_bytes),
             lock_wait_seconds=self.lock_wait_seconds,
+            max_timestamp_ahead_seconds=self.max_timestamp_ahead_seconds,
         )
 
     def host_options(self) -> HostOptions:

@@ -22,6 +22,7 @@ from duolog.log.dedup import LatestOfPartition, keep_news
 from duolog.log.epoch_parts import EpochParts, Place
 from duolog.log.epochs import (
     StoredEpoch,
+    check_at,
     check_epoch,
     check_note,
     is_repeat,
@@ -31,7 +32,7 @@ from duolog.log.epochs import (
 from duolog.log.heads import pack_head
 from duolog.log.keys import epoch_key, partition_key, record_key, time_key
 from duolog.log.model import Appended, Head, OffsetRange, Topic, TopicPartition, Writer
-from duolog.log.names import check_text_name
+from duolog.log.names import check_writer
 from duolog.log.part import Fingerprint, Part
 from duolog.log.readback import read_back
 from duolog.log.record_files import RecordFiles, large_shares
@@ -60,10 +61,10 @@ class Appender:
         note: str = "",
     ) -> Appended:
         """Write an epoch, or answer what it got when it was written before."""
-        check_text_name(writer.name, "writer")
-        check_text_name(writer.target, "writer's target")
+        check_writer(writer)
         check_epoch(epoch)
         check_note(note)
+        check_at(at_ms)
         with self._state.writers.hold(frozenset({str(writer)})):
             if self._state.store.in_doubt:
                 # What is read before it recovered may be in memory alone: nothing to answer from.
@@ -81,6 +82,7 @@ class Appender:
 
     def last_epoch(self, writer: Writer) -> Appended | None:
         """What the writer committed last."""
+        check_writer(writer)
         with self._state.writers.hold(frozenset({str(writer)})):
             if self._state.store.in_doubt:
                 self._state.ensure_writable()

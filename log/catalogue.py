@@ -27,7 +27,13 @@ from duolog.log.model import (
     TopicSettings,
     words,
 )
-from duolog.log.names import check_partitions, check_settings, check_text_name, check_topic_name
+from duolog.log.names import (
+    check_partitions,
+    check_settings,
+    check_text_name,
+    check_topic_name,
+    check_unicode,
+)
 from duolog.log.routing.plan import RoutingPlan
 from duolog.log.store import Store
 from duolog.log.topic_json import topic_from_bytes
@@ -58,7 +64,7 @@ class Catalogue:
         """The topic of this name, alias or id."""
         found = (
             self.by_id.get(reference)
-            if isinstance(reference, int)
+            if isinstance(reference, int) and not isinstance(reference, bool)
             else self.by_name.get(reference)
             if isinstance(reference, str)
             else None
@@ -96,9 +102,13 @@ class Catalogue:
         """Add a route to a topic. One table and operation comes to a topic once."""
         topic = self.topic(reference)
         check_text_name(route.table, "table")
+        for column in route.partition_by:
+            check_unicode(column, "partition column")
+        if route.filter is not None:
+            check_unicode(route.filter.text, "filter")
         if not route.ops or not route.ops <= _ROUTED:
             raise InvalidSetting("A route takes one or more of insert, update and delete.")
-        if route.payload is PayloadMode.NONE:
+        if type(route.payload) is not PayloadMode or route.payload is PayloadMode.NONE:
             raise InvalidSetting("A route's payload is one of full, key and diff.")
         check_columns_named(route)
         for other in topic.routes:
@@ -170,7 +180,8 @@ def check_columns_named(route: Route) -> None:
 
 def partition_of(topic: Topic, partition: int) -> TopicPartition:
     """One of the topic's partitions."""
-    if not isinstance(partition, int) or not 0 <= partition < topic.partitions:
+    is_number = isinstance(partition, int) and not isinstance(partition, bool)
+    if not is_number or not 0 <= partition < topic.partitions:
         raise UnknownPartition(
             f"Topic '{topic.name}' has partitions 0 to {topic.partitions - 1}, not {partition!r}."
         )

@@ -52,11 +52,13 @@ from duolog.log.model import (
     Unrouted,
     Writer,
 )
+from duolog.log.names import check_writer
 from duolog.log.options import LogOptions
 from duolog.log.owner import UNFINISHED, HostHint, Ownership, sync_folder, take_ownership
 from duolog.log.part import Part
 from duolog.log.publishing import Publisher, Then
 from duolog.log.reads import Reader
+from duolog.log.record_check import records_of
 from duolog.log.refill import PartitionRefill
 from duolog.log.retention import enforce_retention
 from duolog.log.routed import routed_records
@@ -274,11 +276,12 @@ class EmbeddedLog:
         return forget_writer(self._state, self._committer, writer)
 
     def staging(self, writer: Writer, epoch: int) -> LocalStaging:
-        return LocalStaging(staging_folder(self._state.folder, writer, epoch))
+        return LocalStaging(self.staging_folder(writer, epoch))
 
     def staging_folder(self, writer: Writer, epoch: int) -> Path:
         """Where parts of this epoch may be staged as files; swept once it is committed."""
-        return staging_folder(self._state.folder, writer, epoch)
+        epochs.check_epoch(epoch)
+        return staging_folder(self._state.folder, check_writer(writer), epoch)
 
     def publish(
         self,
@@ -289,9 +292,8 @@ class EmbeddedLog:
         sequence: int | None = None,
     ) -> tuple[Placed, ...]:
         topic = self.topic(reference)
-        if isinstance(records, Record):
-            records = (records,)
-        return self._publisher.publish([(topic, record) for record in records], writer, sequence)
+        targets = [(topic, record) for record in records_of(records)]
+        return self._publisher.publish(targets, writer, sequence)
 
     def publish_then(
         self,
@@ -306,7 +308,8 @@ class EmbeddedLog:
         in the committer's thread. What can be refused at once is raised.
         """
         topic = self.topic(reference)
-        self._publisher.submit([(topic, record) for record in records], writer, sequence, then)
+        targets = [(topic, record) for record in records_of(records)]
+        self._publisher.submit(targets, writer, sequence, then)
 
     def committer_answers(self, then: Callable[[None, BaseException | None], object]) -> None:
         """Call back from the committer's thread, when it is not held up in a write."""

@@ -15,11 +15,14 @@ from duolog.errors import (
 )
 from duolog.log.keys import epoch_key
 from duolog.log.model import Appended, Mode, OffsetRange, Writer
+from duolog.log.names import check_unicode
 from duolog.log.part import Fingerprint
 from duolog.log.store import Store
+from duolog.log.timestamps import LATEST_TIME_MS
 
 VERSION = 1
 MAX_NOTE_CHARACTERS = 1000
+_LAST_EPOCH = 2**63 - 1
 Fingerprints = Mapping[int, Fingerprint]  # by topic id
 
 
@@ -41,7 +44,7 @@ class StoredEpoch:
 
 
 def check_epoch(epoch: object) -> None:
-    if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
+    if isinstance(epoch, bool) or not isinstance(epoch, int) or not 0 <= epoch <= _LAST_EPOCH:
         raise InvalidRequest(f"An epoch must be a whole number from 0; got {epoch!r}.")
 
 
@@ -49,6 +52,15 @@ def check_note(note: object) -> None:
     if not isinstance(note, str) or len(note) > MAX_NOTE_CHARACTERS:
         raise InvalidRequest(
             f"An epoch's note is text of at most {MAX_NOTE_CHARACTERS} characters. Shorten it."
+        )
+    check_unicode(note, "note of an epoch")
+
+
+def check_at(at_ms: object) -> None:
+    """When an epoch was made: it comes back to its writer, and rows get it as their time."""
+    if at_ms is not None and (type(at_ms) is not int or not 0 <= at_ms <= LATEST_TIME_MS):
+        raise InvalidRequest(
+            f"at_ms must be a whole number of milliseconds since 1970; got {at_ms!a:.40}."
         )
 
 

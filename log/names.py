@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from duolog.errors import InvalidName, InvalidSetting
-from duolog.log.model import TopicSettings
+from duolog.log.model import Envelope, Format, Mode, Retention, TopicSettings, Writer
 
 # As Kafka has it, so that every topic can be mirrored under its own name.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -29,16 +29,36 @@ def check_text_name(name: object, what: str) -> str:
     """Return the name of a group, a table or a writer, or say what is wrong with it."""
     if not isinstance(name, str) or not name:
         raise InvalidName(f"A {what} needs a name; got {name!r}.")
-    try:
-        length = len(name.encode())
-    except UnicodeEncodeError:
-        raise InvalidName(f"A {what} name must be valid UTF-8.") from None
+    length = len(check_unicode(name, f"{what} name").encode())
     if length > _LONGEST_NAME or any(ord(letter) < 32 or ord(letter) == 127 for letter in name):
         raise InvalidName(
             f"'{_shown(name)}' cannot name a {what}: use at most {_LONGEST_NAME} bytes, "
             "no control characters."
         )
     return name
+
+
+def check_unicode(text: object, what: str) -> str:
+    """Return a text that can be stored and given back, or say what is wrong with it."""
+    if not isinstance(text, str):
+        raise InvalidName(f"A {what} must be text; got {type(text).__name__}.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidName(
+            f"A {what} must be valid UTF-8; {text[error.start : error.end]!a} at character "
+            f"{error.start} is half of a surrogate pair."
+        ) from None
+    return text
+
+
+def check_writer(writer: Writer) -> Writer:
+    """Return who appends epochs, or say what is wrong with its names."""
+    if not isinstance(writer, Writer) or not isinstance(writer.mode, Mode):
+        raise InvalidName(f"A writer is made with Writer(Mode.…, …); got {writer!a}.")
+    check_text_name(writer.name, "writer")
+    check_text_name(writer.target, "writer's target")
+    return writer
 
 
 def check_partitions(partitions: object) -> int:
@@ -51,6 +71,7 @@ def check_partitions(partitions: object) -> int:
 def check_settings(settings: TopicSettings) -> TopicSettings:
     """Return a topic's settings, or say what is wrong with them."""
     check_partitions(settings.partitions)
+    _check_kinds(settings)
     if settings.alias is not None:
         check_topic_name(settings.alias, "topic alias")
     if settings.kafka_topic is not None:
@@ -73,9 +94,35 @@ def check_settings(settings: TopicSettings) -> TopicSettings:
     return settings
 
 
+def _check_kinds(settings: TopicSettings) -> None:
+    """What is stored has to be read again, also by those who open the log later."""
+    kinds = {
+        "retention": Retention,
+        "key_format": Format,
+        "value_format": Format,
+        "envelope": Envelope,
+        "tombstones_on_delete": bool,
+        "json_int64_as_string": bool,
+    }
+    for name, kind in kinds.items():
+        if type(getattr(settings, name)) is not kind:
+            raise InvalidSetting(f"{name} is a {kind.__name__}; got {getattr(settings, name)!a}.")
+    if type(settings.retention.waits_for_mirror) is not bool:
+        raise InvalidSetting(
+            f"waits_for_mirror is a bool; got {settings.retention.waits_for_mirror!a}."
+        )
+    for name, seconds in (
+        ("retention_seconds", settings.retention.seconds),
+        ("dedup_window_seconds", settings.dedup_window_seconds),
+    ):
+        if seconds is not None and type(seconds) not in (int, float):
+            raise InvalidSetting(f"{name} must be a number above 0; got {seconds!a}.")
+
+
 def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _shown(name: str) -> str:
-    return name if len(name) <= 60 else f"{name[:57]}..."
+    shown = name if len(name) <= 60 else f"{name[:57]}..."
+    return shown.encode(errors="backslashreplace").decode()  # a message can always be written

@@ -40,6 +40,7 @@ class LogOptions:
     cache_bytes: int = 64 << 20  # decoded batches
     min_free_bytes: int = 64 << 20  # below this much free disk, writes are refused
     lock_wait_seconds: float = 10.0
+    max_timestamp_ahead_seconds: float = 3600.0  # as Kafka's message.timestamp.after.max.ms
     clock: Clock = field(default_factory=SystemClock)
     fault: Callable[[FaultPoint], None] = no_fault
 
@@ -47,6 +48,11 @@ class LogOptions:
         for name in ("max_record_bytes", "max_fetch_records"):
             if getattr(self, name) < 1:
                 raise InvalidSetting(f"{name} must be at least 1; got {getattr(self, name)}.")
-        for name in ("cache_bytes", "min_free_bytes", "lock_wait_seconds"):
-            if getattr(self, name) < 0:
+        for name in (
+            "cache_bytes",
+            "min_free_bytes",
+            "lock_wait_seconds",
+            "max_timestamp_ahead_seconds",
+        ):
+            if not getattr(self, name) >= 0:  # NaN is not
                 raise InvalidSetting(f"{name} must not be negative; got {getattr(self, name)}.")

@@ -5,13 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
-from duolog.errors import (
-    InvalidRecord,
-    InvalidRequest,
-    RecordTooLarge,
-    SequenceContentMismatch,
-    SequenceTooOld,
-)
+from duolog.errors import InvalidRequest, SequenceContentMismatch, SequenceTooOld
 from duolog.log.catalogue import Catalogue, partition_of
 from duolog.log.commits import Committer, Job
 from duolog.log.keys import LAST_OFFSET
@@ -24,12 +18,11 @@ from duolog.log.published import (
     pack_published,
     unpack_published,
 )
+from duolog.log.record_check import checked_record
 from duolog.log.rounds import Round
 from duolog.log.routing.murmur2_scalar import partition_of_key
 from duolog.log.state import State
-
-_MAX_HEADERS = 1000
-_LATEST_TIME_MS = 2**62
+from duolog.log.timestamps import latest_allowed_ms
 
 Then = Callable[[tuple[Placed, ...], BaseException | None], object]
 """Told where the records lie, or why not. It must neither wait nor raise."""
@@ -47,7 +40,7 @@ class Publisher:
         self, targets: Sequence[tuple[Topic, Record]], writer: str | None, sequence: int | None
     ) -> tuple[Placed, ...]:
         """Append records to their topics, all or none, and return where they lie."""
-        self._check(targets, writer, sequence)
+        targets = self._checked(targets, writer, sequence)
         if not targets:
             return ()
         job = _Publish(targets, writer, sequence or 0, next(self._turns))
@@ -63,7 +56,7 @@ class Publisher:
         then: Then,
     ) -> None:
         """The same without waiting; `then` is called in the committer's thread."""
-        self._check(targets, writer, sequence)
+        targets = self._checked(targets, writer, sequence)
         if not targets:
             then((), None)
             return
@@ -71,46 +64,29 @@ class Publisher:
         job.choose_places(self._state.catalogue)
         self._committer.submit(job)
 
-    def _check(
+    def _checked(
         self, targets: Sequence[tuple[Topic, Record]], writer: str | None, sequence: int | None
-    ) -> None:
-        for _, record in targets:
-            check_record(record, self._state.options.max_record_bytes)
+    ) -> list[tuple[Topic, Record]]:
+        """The targets with their records as they may be written."""
+        options = self._state.options
+        max_bytes = options.max_record_bytes
+        latest_ms = latest_allowed_ms(options.clock.now_ms(), options.max_timestamp_ahead_seconds)
+        checked = [
+            (topic, checked_record(record, max_bytes, latest_ms)) for topic, record in targets
+        ]
         if (writer is None) != (sequence is None):
             raise InvalidRequest("writer and sequence belong together: give both or none.")
         if writer is not None:
             check_text_name(writer, "writer")
-            if not isinstance(sequence, int) or not 0 <= sequence < LAST_OFFSET:
+            if type(sequence) is not int or not 0 <= sequence <= LAST_OFFSET - len(checked):
                 raise InvalidRequest(f"sequence must be a whole number from 0; got {sequence!r}.")
+        return checked
 
     def last_sequence(self, writer: str) -> int | None:
         """The highest sequence that a publisher has used."""
         job = _LastSequence(check_text_name(writer, "writer"))
         self._committer.run(job)
         return job.sequence
-
-
-def check_record(record: Record, max_record_bytes: int) -> None:
-    """Refuse what no topic takes."""
-    for what, content in (("value", record.value), ("key", record.key)):
-        if content is not None and not isinstance(content, bytes):
-            raise InvalidRecord(
-                f"A record's {what} must be bytes or None; got {type(content).__name__}."
-            )
-    if record.ts_ms is not None and not 0 <= record.ts_ms <= _LATEST_TIME_MS:
-        raise InvalidRecord(f"A record's ts_ms must be 0 or more; got {record.ts_ms}.")
-    if len(record.headers) > _MAX_HEADERS:
-        raise InvalidRecord(f"A record has {len(record.headers)} headers, {_MAX_HEADERS} go in.")
-    for name, value in record.headers:
-        if not isinstance(name, str) or not (value is None or isinstance(value, bytes)):
-            raise InvalidRecord("A header is a text name and a value of bytes or None.")
-    size = len(record.value or b"") + len(record.key or b"")
-    size += sum(len(name) + len(value or b"") for name, value in record.headers)
-    if size > max_record_bytes:
-        raise RecordTooLarge(
-            f"A record of {size} bytes is over the limit of {max_record_bytes}. Make it smaller, "
-            "or raise max_record_bytes (and max.message.bytes of its Kafka topic)."
-        )
 
 
 class _LastSequence(Job):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from duolog.errors import DamagedLog, DuologError
+from duolog.errors import DamagedLog, DuologError, InvalidRequest
 from duolog.log.batch import decode, read_header
 from duolog.log.catalogue import partition_of
 from duolog.log.fetched import EncodedBatch, Fetched, FetchedEncoded
@@ -24,6 +24,7 @@ from duolog.log.model import (
 from duolog.log.state import State
 from duolog.log.taking import check_in_range, check_limits, take
 from duolog.log.times import first_reaching
+from duolog.log.timestamps import LATEST_TIME_MS
 
 # What a reader takes whole, far behind the head, is not kept: whoever catches up passes once, and
 # would push out what many read at the head.
@@ -122,10 +123,12 @@ class Reader:
                 self._check_in_range(topic, where, offset, head)
                 return offset
             case AtTimestamp(ts_ms):
+                if isinstance(ts_ms, bool) or not isinstance(ts_ms, int):
+                    raise InvalidRequest(f"A time is a whole number of ms; got {ts_ms!a:.40}.")
                 return self._offset_at_time(topic, where, ts_ms, head)
 
     def _offset_at_time(self, topic: Topic, where: TopicPartition, ts_ms: int, head: Head) -> int:
-        found = first_reaching(self._state.store, where, max(0, ts_ms))
+        found = first_reaching(self._state.store, where, min(max(0, ts_ms), LATEST_TIME_MS))
         if found is None or found.base_offset >= head.next_offset:
             return head.next_offset
         if found.base_offset < head.start:

@@ -162,11 +162,21 @@ class Round:
     def write(self) -> None:
         """Records first, heads last. Durable on return."""
         store, fault = self._state.store, self._state.options.fault
+        # All is encoded before anything is written: what cannot be encoded leaves nothing behind.
+        for batch in self._encode():
+            store.write(batch, self._incarnation)
+        fault("publish.written")
+        store.sync(self._incarnation)
+        fault("publish.synced")
+
+    def _encode(self) -> list[WriteBatch]:
+        """What is written, in pieces; the last one has the heads."""
+        pieces: list[WriteBatch] = []
         last = WriteBatch()
         for where, records in self._records.items():
             for key, encoded in self._encoded(where, records):
                 if last.size_bytes + len(encoded) > MAX_WRITE_BYTES:
-                    store.write(last, self._incarnation)
+                    pieces.append(last)
                     last = WriteBatch()
                 last.put("records", key, encoded)
         for (group, where), position in self._positions.items():
@@ -182,10 +192,7 @@ class Round:
             self.batch.put("heads", partition_key(where), pack_head(head))
         self.batch.put("meta", _LAST_ROUND, self._number)
         last.extend(self.batch)
-        store.write(last, self._incarnation)
-        fault("publish.written")
-        store.sync(self._incarnation)
-        fault("publish.synced")
+        return [*pieces, last]
 
     def is_stored(self) -> bool:
         """Whether the store holds the round, after a write that raised."""

@@ -15,6 +15,7 @@ from duolog.avro.registered_codec import RegisteredCodec
 from duolog.avro.registry.asking import AskedRegistry
 from duolog.errors import LogClosed
 from duolog.log.access import DEFAULT_FETCH_BYTES, DEFAULT_FETCH_RECORDS, TopicRef
+from duolog.log.epochs import check_epoch
 from duolog.log.fetched import Fetched, FetchedEncoded
 from duolog.log.groups_seen import KafkaSeen
 from duolog.log.mirror_model import Mirror, MirrorChange, MirrorProducer, MirrorTarget
@@ -42,8 +43,13 @@ from duolog.log.model import (
     Unrouted,
     Writer,
 )
+from duolog.log.names import check_writer
 from duolog.log.part import Part
+<<<<<<< HEAD
 from duolog.log.routing.given_rows import RowsBeforeGiven, given_rows
+=======
+from duolog.log.record_check import checked_record, records_of
+>>>>>>> ad667ff (Log: a record is checked whole before it is queued, with exact types, texts and times; a round encodes all before it writes)
 from duolog.log.routing.plan import RoutingPlan
 from duolog.log.routing.prepare import BUILT_IN, PreparedTable, prepare
 from duolog.log.staging import (
@@ -224,6 +230,8 @@ class RemoteLog:
         return self._call(calls.FORGET_WRITER, writer=writer)
 
     def staging(self, writer: Writer, epoch: int) -> StagingPlace:
+        check_writer(writer)
+        check_epoch(epoch)
         if self._folder is not None:
             return LocalStaging(staging_folder(self._folder, writer, epoch))
         endpoint = self._connection.endpoint
@@ -237,10 +245,10 @@ class RemoteLog:
         writer: str | None = None,
         sequence: int | None = None,
     ) -> tuple[Placed, ...]:
-        if isinstance(records, Record):
-            records = (records,)
+        # Checked here too, so that what is wrong is refused by one name wherever the log is.
+        checked = tuple(map(checked_record, records_of(records)))
         return self._call(
-            calls.PUBLISH, reference=reference, records=records, writer=writer, sequence=sequence
+            calls.PUBLISH, reference=reference, records=checked, writer=writer, sequence=sequence
         )
 
     def last_sequence(self, writer: str) -> int | None:

@@ -134,10 +134,13 @@ def _bytes(value: Any) -> Any:
 
 def _member(kind: Any, value: Any) -> Any:
     try:
-        return kind(value)
+        member = kind(value)
     except ValueError:
-        known = ", ".join(str(member.value) for member in kind)
-        raise InvalidRequest(f"{value!r} is none of {kind.__name__}: {known}.") from None
+        member = None
+    if member is None or type(value) is not type(member.value):  # to Python, True and 1.0 are 1
+        known = ", ".join(str(each.value) for each in kind)
+        raise InvalidRequest(f"{value!a} is none of {kind.__name__}: {known}.")
+    return member
 
 
 def _needed(value: dict[str, Any], name: str) -> Any:

@@ -160,7 +160,7 @@ class ToRoutesOnce(ToRoutes):
 
     def _routed(self, lines: list[Line]) -> list[tuple[int, int, list[Record]]]:
         """The records by topic and partition, all of them fit to be published."""
-        from duolog.log.publishing import check_record
+        from duolog.log.record_check import checked_record
         from duolog.log.routed import check_all_routed
         from duolog.log.routing.changes import Changes
         from duolog.log.routing.route import route
@@ -178,7 +178,7 @@ class ToRoutesOnce(ToRoutes):
         ]
         for _, _, records in shares:
             for record in records:
-                check_record(record, self._max_record_bytes)
+                checked_record(record, self._max_record_bytes)
         return shares
 
     def _sequences_of(self, topic_id: int, partition: int) -> Sequences:

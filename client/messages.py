@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from duolog.errors import InvalidRecord, InvalidRows
+from duolog.log.names import check_unicode
 
 MOST_MESSAGES: Final = 1000
 """In one request: of a writer, the host remembers a little more than so many sequences."""
@@ -80,10 +81,7 @@ def message_of(record: NewRecord) -> Message:
         "ts": record.ts_ms,
     }
     found |= {name: value for name, value in rest.items() if value is not None}
-    try:
-        return Message(_compact(found))
-    except (TypeError, ValueError) as error:
-        raise InvalidRecord(f"A record cannot be written: {error}.") from None
+    return _message("record", found)
 
 
 def messages_of_rows(
@@ -105,10 +103,16 @@ def messages_of_rows(
 
 
 def _message_of_row(row: Mapping[str, Any] | None) -> Message:
+    return _message("row", row)
+
+
+def _message(what: str, found: Mapping[str, Any] | None) -> Message:
     try:
-        return Message(_compact(row))
+        text = _compact(found)
+        text.encode()  # half of a surrogate pair is found here, not in the middle of a request
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidRecord(f"A row cannot be written: {error}.") from None
+        raise InvalidRecord(f"A {what} cannot be written: {error}.") from None
+    return Message(text)
 
 
 def requests_of(messages: Iterable[Message], most: int = MOST_MESSAGES) -> Iterator[list[Message]]:
@@ -127,9 +131,9 @@ def requests_of(messages: Iterable[Message], most: int = MOST_MESSAGES) -> Itera
 
 def request(topic: str, messages: Sequence[Message], writer: str | None, sequence: int) -> bytes:
     """The body of a publish request."""
-    said: dict[str, Any] = {"topic": topic}
+    said: dict[str, Any] = {"topic": check_unicode(topic, "topic's name")}
     if writer is not None:
-        said |= {"writer": writer, "sequence": sequence}
+        said |= {"writer": check_unicode(writer, "writer's name"), "sequence": sequence}
     listed = ",".join(message.text for message in messages)
     return f'{_compact(said)[:-1]},"messages":[{listed}]}}'.encode()
 
@@ -147,6 +151,8 @@ class Change:
 
 def request_of_rows(change: Change, rows: Sequence[Message], writer: str, sequence: int) -> bytes:
     """The body of a publish request with rows, which go by their routes."""
+    for name in (change.table, change.op, *change.key_columns):
+        check_unicode(name, "table, op or key column")
     said: dict[str, Any] = {
         "table": change.table,
         "op": change.op,

@@ -8,14 +8,9 @@ from typing import Any
 from duolog.errors import InvalidRows, UnknownRoute
 from duolog.log.catalogue import Catalogue
 from duolog.log.fetched import Fetched, FetchedBatch
-<<<<<<< HEAD
 from duolog.log.model import Op, Record, Topic, Unrouted
-from duolog.log.names import check_text_name
-=======
-from duolog.log.model import Op, Record, Topic
 from duolog.log.names import check_text_name, check_unicode
 from duolog.log.record_check import check_time
->>>>>>> ad667ff (Log: a record is checked whole before it is queued, with exact types, texts and times; a round encodes all before it writes)
 from duolog.log.routing.changes import Changes
 from duolog.log.routing.codec import Codecs
 from duolog.log.routing.plan import RoutingPlan
@@ -36,21 +31,12 @@ def routed_records(
 ) -> list[tuple[Topic, Record]]:
     """The records of these rows, each with its topic."""
     check_text_name(table, "table")
-<<<<<<< HEAD
-    changes = Changes.from_rows(table, op, rows, tuple(key_columns), ts_ms, before)
-=======
     check_time(ts_ms)
     if type(op) is not Op:
         raise InvalidRows(f"Rows of table '{table}' come with an Op; got {op!a:.40}.")
     for column in key_columns:
         check_unicode(column, "key column")
-    if not catalogue.plan.routes_of(table):
-        known = ", ".join(sorted(catalogue.plan.tables)[:5]) or "none"
-        raise UnknownRoute(
-            f"No topic has a route for table '{table}' (tables that have: {known}). Add one first."
-        )
-    changes = Changes.from_rows(table, op, rows, tuple(key_columns), ts_ms)
->>>>>>> ad667ff (Log: a record is checked whole before it is queued, with exact types, texts and times; a round encodes all before it writes)
+    changes = Changes.from_rows(table, op, rows, tuple(key_columns), ts_ms, before)
     routed = route(changes, catalogue.plan, codecs)
     check_all_routed(catalogue.plan, changes, routed, unrouted)
     found: list[tuple[Topic, Record]] = []

@@ -45,11 +45,8 @@ from duolog.log.model import (
 )
 from duolog.log.names import check_writer
 from duolog.log.part import Part
-<<<<<<< HEAD
-from duolog.log.routing.given_rows import RowsBeforeGiven, given_rows
-=======
 from duolog.log.record_check import checked_record, records_of
->>>>>>> ad667ff (Log: a record is checked whole before it is queued, with exact types, texts and times; a round encodes all before it writes)
+from duolog.log.routing.given_rows import RowsBeforeGiven, given_rows
 from duolog.log.routing.plan import RoutingPlan
 from duolog.log.routing.prepare import BUILT_IN, PreparedTable, prepare
 from duolog.log.staging import (

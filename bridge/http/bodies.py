@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from duolog.bridge.http.access import API
 from duolog.bridge.http.answers import BUSY_RETRY_SECONDS, Refusal
 from duolog.bridge.http.rules import BodyLimits
+from duolog.server.text import is_utf8
 
 _WITH_BODY = ("POST", "PUT", "PATCH")
 _HALF_OF_A_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -74,6 +75,10 @@ class Bodies:
             raise _Refused(
                 Refusal(408, "RequestTimeout", "The body did not arrive in time. Send it again.")
             ) from None
+        if not is_utf8(body):
+            raise _Refused(
+                Refusal(400, "NotJson", "The body is not UTF-8, which JSON is written in here.")
+            )
         if _HALF_OF_A_PAIR.search(body) and not await asyncio.to_thread(_is_unicode, body):
             raise _Refused(Refusal(400, "NotJson", "The body has a character that is not Unicode."))
 

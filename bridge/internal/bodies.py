@@ -11,6 +11,7 @@ from starlette.responses import Response
 from duolog.errors import DuologError, InvalidRequest, RecordTooLarge, TooBusy
 from duolog.reach.failures import failure_of, status_of
 from duolog.reach.protocol import PROTOCOL_HEADER, VERSION
+from duolog.server.text import is_utf8
 
 OUR_HEADERS: Final = {PROTOCOL_HEADER: str(VERSION), "Cache-Control": "no-store"}
 
@@ -48,6 +49,8 @@ async def json_body(request: Request) -> dict[str, Any]:
 
 def parsed_object(content: bytes | str) -> dict[str, Any]:
     """The JSON object that a text holds."""
+    if isinstance(content, bytes) and not is_utf8(content):
+        raise InvalidRequest("The request must be JSON in UTF-8.")
     try:
         value = json.loads(content)
     except (ValueError, RecursionError):

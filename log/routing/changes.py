@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -253,53 +252,3 @@ def _without_views(image: pa.RecordBatch | None) -> pa.RecordBatch | None:
 
 def _first_null(array: pa.Array) -> int:
     return int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
-<<<<<<< HEAD
-=======
-
-
-def as_batch(
-    table: str, rows: pa.RecordBatch | pa.Table | Sequence[Mapping[str, Any]]
-) -> pa.RecordBatch:
-    if isinstance(rows, pa.RecordBatch):
-        return rows
-    if isinstance(rows, pa.Table):
-        columns = [_one_array(column) for column in rows.columns]
-        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
-    # pa.Table.from_pylist would take the columns of the first row alone.
-    try:
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        columns = [[row.get(name) for row in rows] for name in names]
-    except (AttributeError, TypeError):
-        raise InvalidRows(
-            f"Rows for table '{table}' are dicts of columns, or Arrow; one of them is not."
-        ) from None
-    arrays = []
-    for name, column in zip(names, columns, strict=True):
-        _check_column_name(table, name)
-        try:
-            arrays.append(pa.array(column))
-        except (pa.ArrowException, OverflowError, TypeError, UnicodeEncodeError) as error:
-            raise InvalidRows(
-                f"Column '{name}' of the rows for table '{table}' cannot be made one type: "
-                f"{error}. Give all its values the same type."
-            ) from error
-    return pa.RecordBatch.from_arrays(arrays, names=names)
-
-
-def _check_column_name(table: str, name: object) -> None:
-    if isinstance(name, str):
-        with suppress(UnicodeEncodeError):
-            name.encode()
-            return
-    raise InvalidRows(
-        f"A column of the rows for table '{table}' is called {name!a:.80}. Name columns with text "
-        "that is valid UTF-8."
-    )
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    chunks = column.chunks
-    if not chunks:
-        return pa.array([], column.type)
-    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
->>>>>>> ad667ff (Log: a record is checked whole before it is queued, with exact types, texts and times; a round encodes all before it writes)

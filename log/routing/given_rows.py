@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -51,6 +52,10 @@ def given_rows(
             f"Rows of table '{table}' with the operation {op.word} have no row before them. Leave "
             "out `before`, or say update or delete."
         )
+    if not (hasattr(before, "__len__") and hasattr(rows, "__len__")):
+        raise InvalidRows(
+            f"Rows for table '{table}' and the rows before them come as lists of dicts, or Arrow."
+        )
     if len(before) != len(rows):
         raise InvalidRows(
             f"{len(rows)} rows of table '{table}' came with {len(before)} rows before them. Give "
@@ -89,6 +94,7 @@ def _from_arrow(table: str, rows: Any, before: Any) -> GivenRows:
 
 def _from_dicts(table: str, op: Op, rows: Any, before: Any) -> GivenRows:
     """Columns take their types from both images together."""
+    both = as_batch(table, [*rows, *({} if each is None else each for each in before)])
     known = [each is not None for each in before]
     if op is Op.UPDATE:
         for number, (new, old) in enumerate(zip(rows, before, strict=True)):
@@ -98,7 +104,6 @@ def _from_dicts(table: str, op: Op, rows: Any, before: Any) -> GivenRows:
                     f"The row before row {number} of table '{table}' lacks column '{lacks[0]}'. "
                     "Give the whole old row, with null where it held none, or None."
                 )
-    both = as_batch(table, [*rows, *(each or {} for each in before)])
     after, old_rows = both.slice(0, len(rows)), both.slice(len(rows))
     return GivenRows(after, old_rows, None if all(known) else pa.array(known, pa.bool_()))
 
@@ -135,17 +140,35 @@ def as_batch(table: str, rows: RowsGiven) -> pa.RecordBatch:
         columns = [_one_array(column) for column in rows.columns]
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
     # pa.Table.from_pylist would take the columns of the first row alone.
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    try:
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        columns = [[row.get(name) for row in rows] for name in names]
+    except (AttributeError, TypeError):
+        raise InvalidRows(
+            f"Rows for table '{table}' are dicts of columns, or Arrow; one of them is not."
+        ) from None
     arrays = []
-    for name in names:
+    for name, column in zip(names, columns, strict=True):
+        _check_column_name(table, name)
         try:
-            arrays.append(pa.array([row.get(name) for row in rows]))
-        except (pa.ArrowException, OverflowError, TypeError) as error:
+            arrays.append(pa.array(column))
+        except (pa.ArrowException, OverflowError, TypeError, UnicodeEncodeError) as error:
             raise InvalidRows(
                 f"Column '{name}' of the rows for table '{table}' cannot be made one type: "
                 f"{error}. Give all its values the same type."
             ) from error
     return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _check_column_name(table: str, name: object) -> None:
+    if isinstance(name, str):
+        with suppress(UnicodeEncodeError):
+            name.encode()
+            return
+    raise InvalidRows(
+        f"A column of the rows for table '{table}' is called {name!a:.80}. Name columns with text "
+        "that is valid UTF-8."
+    )
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:

@@ -105,6 +105,10 @@ def test_arrow_columns_may_come_in_any_order(diffs: LogAccess, form_of_before: s
             "other columns: id and id, qty",
         ),
         (Op.UPDATE, pa.table({"id": [1]}), [{"id": "x"}], "do not fit their columns"),
+        (Op.UPDATE, [{"id": 1}], [5], "one of them is not"),
+        (Op.UPDATE, [5], [{"id": 1}], "one of them is not"),
+        (Op.UPDATE, [{"id": 1}], 5, "come as lists"),
+        (Op.UPDATE, 5, [{"id": 1}], "come as lists"),
     ],
 )
 def test_rows_before_that_do_not_fit_are_refused_by_name(

@@ -102,8 +102,8 @@ class Catalogue:
         """Add a route to a topic. One table and operation comes to a topic once."""
         topic = self.topic(reference)
         check_text_name(route.table, "table")
-        for column in route.partition_by:
-            check_unicode(column, "partition column")
+        for part in route.partition_texts:
+            check_unicode(part, "partition column")
         if route.filter is not None:
             check_unicode(route.filter.text, "filter")
         if not route.ops or not route.ops <= _ROUTED:

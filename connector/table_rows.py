@@ -18,8 +18,9 @@ from duolog.connector.feeds.feed import Feed, FeedReader, Ordered
 from duolog.connector.row_text import change_rows
 from duolog.connector.staged_part import StagedPart
 from duolog.errors import InvalidRows
+from duolog.log.batch_check import check_sizes
 from duolog.log.model import Unrouted
-from duolog.log.part import Fingerprint, check_sizes
+from duolog.log.part import Fingerprint
 from duolog.log.routing.changes import Changes
 from duolog.log.routing.prepare import PreparedTable
 from duolog.log.routing.route import Routed, route_prepared

@@ -29,8 +29,8 @@ from duolog.connector.headers import is_headers, record_headers
 from duolog.connector.staged_part import StagedPart
 from duolog.errors import InvalidRows, UnknownTopic
 from duolog.log.batch import RECORD_SCHEMA
+from duolog.log.batch_check import check_sizes
 from duolog.log.model import Op, PayloadMode, Topic
-from duolog.log.part import check_sizes
 from duolog.log.routing.kinds import is_binary, is_string, without_view
 from duolog.log.routing.murmur2 import partition_of_keys
 

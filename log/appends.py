@@ -15,6 +15,7 @@ from functools import reduce
 
 from duolog.errors import NotWritten, StagedForOtherTopic, UnknownTopic
 from duolog.log.batch import decode, encode
+from duolog.log.batch_check import BatchLimits
 from duolog.log.catalogue import Catalogue, partition_of
 from duolog.log.commits import settle
 from duolog.log.debris import remove_beyond
@@ -65,6 +66,8 @@ class Appender:
         check_epoch(epoch)
         check_note(note)
         check_at(at_ms)
+        for part in parts:
+            part.check_claims()
         with self._state.writers.hold(frozenset({str(writer)})):
             if self._state.store.in_doubt:
                 # What is read before it recovered may be in memory alone: nothing to answer from.
@@ -76,7 +79,8 @@ class Appender:
                 return last.answer(repeated=True)
             if last is None:
                 is_repeat(writer, epoch, fingerprints, None, begin_anywhere=begin_anywhere)
-            stored = self._write(_Plan(writer, epoch, EpochParts(parts), fingerprints, at_ms, note))
+            content = EpochParts(parts, BatchLimits(self._state.options.max_record_bytes))
+            stored = self._write(_Plan(writer, epoch, content, fingerprints, at_ms, note))
             sweep(self._state.folder, str(writer), epoch)
             return stored.answer(repeated=False)
 

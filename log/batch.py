@@ -30,12 +30,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duolog.errors import DamagedLog, InvalidRecord, UnsupportedFormat
+from duolog.log.arrow_body import ArrowBody
+from duolog.log.arrow_metadata import WrongBatch
+from duolog.log.batch_values import check_values
 from duolog.log.model import Record
 from duolog.log.packed import pack, unpack
 
 FORMAT = 2
 TARGET_BYTES = 512 << 10  # of the records in a batch, before compression
 MAX_RECORDS = 2**31 - 1
+MAX_UNPACKED_BYTES = 1 << 30
+"""No batch becomes larger, whatever it claims; `LogOptions.max_record_bytes` is far below."""
 
 RECORD_SCHEMA = pa.schema(
     [
@@ -104,30 +109,54 @@ def _framed(body: int, count: int, first_ts_ms: int, max_ts_ms: int, content: An
 
 def read_header(encoded: bytes | memoryview) -> BatchHeader:
     """The header alone, unchecked but for its format."""
+    try:
+        return header_of(encoded)
+    except WrongBatch as wrong:
+        raise _damaged(wrong) from None
+
+
+def header_of(encoded: bytes | memoryview) -> BatchHeader:
+    """Like `read_header`, but what is not right raises WrongBatch."""
     if len(encoded) < HEADER_BYTES:
-        raise DamagedLog(f"A batch of {len(encoded)} bytes is cut short. {_DAMAGE_ADVICE}")
+        raise WrongBatch(f"it is cut short: it has {len(encoded)} bytes")
     written_as, body, reserved, crc32, count, first, highest = _HEADER.unpack_from(encoded)
     if written_as > FORMAT:
         raise UnsupportedFormat(
             f"A batch has format {written_as}; this Duolog reads up to {FORMAT}. Use a newer one."
         )
     if not written_as or reserved or body not in (_ARROW, _PACKED) or not count:
-        raise DamagedLog(f"A batch has no readable header. {_DAMAGE_ADVICE}")
+        raise WrongBatch("it has no readable header")
     return BatchHeader(written_as, body, crc32, count, first, highest)
 
 
-def decode(encoded: bytes) -> Any:
-    """The records of a batch. What does not match its checksum is refused."""
+def decode(encoded: bytes, *, max_unpacked_bytes: int = MAX_UNPACKED_BYTES) -> Any:
+    """The records of a batch, checked whole: DamagedLog for what is not right in any way.
+
+    Whoever encodes makes the checksum too, so a right one alone proves nothing.
+    """
+    try:
+        return unpacked(encoded, max_unpacked_bytes)
+    except WrongBatch as wrong:
+        raise _damaged(wrong) from None
+
+
+def unpacked(encoded: bytes, max_unpacked_bytes: int = MAX_UNPACKED_BYTES) -> Any:
+    """Like `decode`, but what is not right raises WrongBatch."""
     header, content = _checked(encoded)
     if header.body == _PACKED:
-        return unpack(content, header.count, RECORD_SCHEMA)
-    stream = pa.ipc.open_stream(pa.py_buffer(b"".join((_SCHEMA, content))), options=_UNTHREADED)
-    return stream.read_next_batch()
+        records = unpack(content, header.count, RECORD_SCHEMA)
+    else:
+        records = _BODY.read(content, header.count, max_unpacked_bytes)
+    check_values(records, header.count, header.first_ts_ms, header.max_ts_ms)
+    return records
 
 
 def check(encoded: bytes) -> BatchHeader:
     """The header of a batch that matches its checksum; what does not is refused."""
-    return _checked(encoded)[0]
+    try:
+        return _checked(encoded)[0]
+    except WrongBatch as wrong:
+        raise _damaged(wrong) from None
 
 
 def is_packed(encoded: bytes) -> bool:
@@ -136,18 +165,27 @@ def is_packed(encoded: bytes) -> bool:
 
 
 def arrow_message(encoded: bytes) -> memoryview | None:
-    """The body as the Arrow message that it is, checked and not unpacked; None where it is none."""
-    header, content = _checked(encoded)
-    return content if header.body == _ARROW else None
+    """The body as the Arrow message that it is, not unpacked; None where it is none.
+
+    Its checksum and what it declares are checked, but not the values that are packed in it.
+    """
+    try:
+        header, content = _checked(encoded)
+        if header.body != _ARROW:
+            return None
+        _BODY.check(content, header.count, MAX_UNPACKED_BYTES)
+    except WrongBatch as wrong:
+        raise _damaged(wrong) from None
+    return content
 
 
 def _checked(encoded: bytes) -> tuple[BatchHeader, memoryview]:
-    header = read_header(encoded)
+    header = header_of(encoded)
     view = memoryview(encoded)
     content = view[HEADER_BYTES:]
     crc32 = zlib.crc32(view[8:], zlib.crc32(view[:4]) if header.written_as > 1 else 0)
     if crc32 != header.crc32 or (header.written_as == 1 and not _begins_as(header, content)):
-        raise DamagedLog(f"A batch of {header.count} records fails its checksum. {_DAMAGE_ADVICE}")
+        raise WrongBatch(f"its {header.count} records fail its checksum")
     return header, content
 
 
@@ -158,11 +196,16 @@ def _begins_as(header: BatchHeader, content: memoryview) -> bool:
     return content[:4] == _CONTINUATION
 
 
-_DAMAGE_ADVICE = "The disk or a copy has damaged it: restore the log from a backup."
+def _damaged(wrong: WrongBatch) -> DamagedLog:
+    return DamagedLog(
+        f"A batch cannot be read: {wrong}. The disk or a copy has damaged it: restore the log from "
+        "a backup."
+    )
+
+
 # Without Arrow's thread pool: on batches of this size, handing each buffer over and waiting for it
 # takes longer than the packing itself (measured: 277 us against 175 to decode, worse when busy).
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-_UNTHREADED = pa.ipc.IpcReadOptions(use_threads=False)
 _END_BYTES = 8  # of an IPC stream
 _CONTINUATION = b"\xff\xff\xff\xff"  # before each message of one
 
@@ -176,3 +219,4 @@ def _schema_message() -> bytes:
 
 
 _SCHEMA = _schema_message()
+_BODY = ArrowBody(RECORD_SCHEMA, _SCHEMA)

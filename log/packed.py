@@ -23,10 +23,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from duolog.log.arrow_metadata import WrongBatch
 from duolog.log.model import Record
 
 _NO_KEY, _NO_VALUE, _NO_HEADERS, _NO_TABLE = 1, 2, 4, 8
 _PLAIN = _NO_HEADERS | _NO_TABLE
+_ALL_FLAGS = _NO_KEY | _NO_VALUE | _PLAIN
+_BYTES_PER_RECORD = 8 + 4 + 4 + 1 + 1 + 1
+_MOST_BYTES = 2**31 - 1  # Arrow's offsets have 31 bits
+_TEXT_OR_NONE = (str, type(None))
 
 
 def pack(records: Sequence[Record], now_ms: int) -> tuple[bytes, list[int]]:
@@ -76,7 +81,9 @@ def _pack_rest(records: Sequence[Record]) -> bytes:
 
 
 def unpack(body: memoryview, count: int, schema: Any) -> Any:
-    """The record batch that `pack` was given. The body has passed its checksum."""
+    """The record batch that `pack` was given. WrongBatch when the body cannot be of `pack`."""
+    if len(body) < _BYTES_PER_RECORD * count or len(body) > _MOST_BYTES:
+        raise WrongBatch(f"{count} records do not go into a body of {len(body)} bytes")
     buffer = pa.py_buffer(body)
     times = buffer.slice(0, 8 * count)
     at = 8 * count
@@ -90,12 +97,15 @@ def unpack(body: memoryview, count: int, schema: Any) -> Any:
     at += count
     nulls = np.frombuffer(body, np.uint8, count, at)
     at += count
-    key_bytes, value_bytes = int(key_ends[-1]), int(value_ends[-1])
+    key_bytes = _checked_end(key_ends, len(body) - at)
+    value_bytes = _checked_end(value_ends, len(body) - at - key_bytes)
+    if nulls.max() > _ALL_FLAGS:
+        raise WrongBatch("one of its records has flags that are not known")
     key = _binary(key_ends, buffer.slice(at, key_bytes), nulls & _NO_KEY)
     at += key_bytes
     value = _binary(value_ends, buffer.slice(at, value_bytes), nulls & _NO_VALUE)
     at += value_bytes
-    headers, table = _unpack_rest(bytes(body[at:]), nulls, schema)
+    headers, table = _unpack_rest(body[at:], nulls, schema)
     return pa.RecordBatch.from_arrays(
         [
             pa.Array.from_buffers(pa.int64(), count, [None, times]),
@@ -110,6 +120,14 @@ def unpack(body: memoryview, count: int, schema: Any) -> Any:
     )
 
 
+def _checked_end(ends: np.ndarray[Any, Any], room: int) -> int:
+    """Where the last of some contents ends, which lie one behind the other in this room."""
+    last = int(ends[-1])
+    if last > room or (ends[1:] < ends[:-1]).any():
+        raise WrongBatch("the lengths of its keys or values do not fit its body")
+    return last
+
+
 def _binary(ends: np.ndarray[Any, Any], content: Any, null_flags: np.ndarray[Any, Any]) -> Any:
     offsets = np.zeros(len(ends) + 1, "<i4")
     offsets[1:] = ends
@@ -121,18 +139,40 @@ def _binary(ends: np.ndarray[Any, Any], content: Any, null_flags: np.ndarray[Any
     )
 
 
-def _unpack_rest(rest: bytes, nulls: np.ndarray[Any, Any], schema: Any) -> tuple[Any, Any]:
+def _unpack_rest(rest: memoryview, nulls: np.ndarray[Any, Any], schema: Any) -> tuple[Any, Any]:
     header_type, table_type = schema.field("headers").type, schema.field("table").type
     if not rest:
+        if (nulls & _PLAIN != _PLAIN).any():
+            raise WrongBatch("its headers or tables are missing")
         return pa.nulls(len(nulls), header_type), pa.nulls(len(nulls), table_type)
-    rows = json.loads(rest)
-    headers = [
-        None
-        if flags & _NO_HEADERS
-        else [
-            {"name": name, "value": None if value is None else b64decode(value)}
-            for name, value in pairs
-        ]
-        for (_, pairs), flags in zip(rows, nulls.tolist(), strict=True)
-    ]
-    return pa.array(headers, header_type), pa.array([table for table, _ in rows], table_type)
+    try:
+        rows = _rows_of(json.loads(str(rest, "utf-8")), nulls)
+        return (
+            pa.array([headers for _, headers in rows], header_type),
+            pa.array([table for table, _ in rows], table_type),
+        )
+    except (ValueError, TypeError, RecursionError, pa.ArrowException):
+        # Not `from`: its text may be that of a record.
+        raise WrongBatch("its headers or tables are not readable") from None
+
+
+def _rows_of(
+    parsed: Any, nulls: np.ndarray[Any, Any]
+) -> list[tuple[str | None, list[dict[str, Any]] | None]]:
+    """Table and headers of each record; ValueError for what `_pack_rest` does not make."""
+    if type(parsed) is not list:
+        raise ValueError
+    rows = []
+    for (table, pairs), flags in zip(parsed, nulls.tolist(), strict=True):
+        if (table is None) != bool(flags & _NO_TABLE) or type(table) not in _TEXT_OR_NONE:
+            raise ValueError
+        if type(pairs) is not list or (not pairs) != bool(flags & _NO_HEADERS):
+            raise ValueError
+        rows.append((table, [_header(*pair) for pair in pairs] or None))
+    return rows
+
+
+def _header(name: Any, value: Any) -> dict[str, Any]:
+    if type(name) is not str or type(value) not in _TEXT_OR_NONE:
+        raise ValueError
+    return {"name": name, "value": None if value is None else b64decode(value, validate=True)}

@@ -9,20 +9,21 @@ is found before anything is written.
 from __future__ import annotations
 
 import json
-import math
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from io import BytesIO, FileIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from duolog.errors import DamagedPart, RecordTooLarge, UnsupportedFormat
+from duolog.errors import DamagedPart, UnsupportedFormat
 from duolog.log import batch
+from duolog.log.batch_check import check_sizes
+from duolog.log.batch_values import record_sizes
 from duolog.log.model import MAX_RECORD_BYTES, Topic
 from duolog.log.routing.content_hash import content_sum
 from duolog.log.staging import LocalStaging, StagedFile, StagingPlace
@@ -30,6 +31,21 @@ from duolog.log.staging import LocalStaging, StagedFile, StagingPlace
 MESSAGE_VERSION = 1
 _READ_BYTES = 1 << 18
 _HASHES = 2**64
+_ROW_BYTES = 26  # what a record takes at least, beside its contents
+
+_Range = Mapping[str, range]
+_NUMBERS, _SIZES = range(2**32), range(2**63)
+_OF_BATCHES: _Range = {
+    "topic_id": _NUMBERS,
+    "partition": _NUMBERS,
+    "order": range(-(2**31), 2**31),
+    "count": range(1, 2**31),
+    "length": range(1, 2**40),
+    "max_ts_ms": _SIZES,
+}
+_OF_TOPICS: _Range = {"topic_id": _NUMBERS, "partitions": range(1, 2**32)}
+_OF_FINGERPRINTS: _Range = {"routed": _SIZES, "filtered_out": _SIZES, "content": range(_HASHES)}
+_OF_PARTS: _Range = {"length": _SIZES, "crc32": _NUMBERS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +110,19 @@ class Part:
 
     @classmethod
     def from_message(cls, message: bytes) -> Part:
-        """The part of a message."""
+        """The part of a message, whoever made it; DamagedPart for one that cannot be right."""
         try:
             fields = json.loads(message)
             version = fields.pop("v")
-        except (ValueError, AttributeError, KeyError, TypeError):
+        except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
             raise DamagedPart("A part's message is not readable. Run the write again.") from None
         if version != MESSAGE_VERSION:
             raise UnsupportedFormat(
-                f"A part's message has version {version!r}; this Duolog reads {MESSAGE_VERSION}. "
-                "Use the same Duolog in tasks, driver and bridge."
+                f"A part's message has version {str(version)[:20]!r}; this Duolog reads "
+                f"{MESSAGE_VERSION}. Use the same Duolog in tasks, driver and bridge."
             )
         try:
-            return cls(
+            part = cls(
                 batches=tuple(StagedBatch(**staged) for staged in fields["batches"]),
                 topics=tuple(
                     PartTopic(t["topic_id"], t["partitions"], Fingerprint(**t["fingerprint"]))
@@ -114,32 +130,44 @@ class Part:
                 ),
                 length=fields["length"],
                 crc32=fields["crc32"],
-                body=None if fields["body"] is None else b64decode(fields["body"]),
+                body=None if fields["body"] is None else b64decode(fields["body"], validate=True),
                 path=fields["path"],
             )
         except (KeyError, TypeError, ValueError):
             raise DamagedPart("A part's message is incomplete. Run the write again.") from None
+        part.check_claims()
+        return part
 
-    def verify(self) -> None:
+    def check_claims(self) -> None:
+        """Refuse numbers that no part has, and those that contradict each other."""
+        for staged in self.batches:
+            _check_numbers(staged, _OF_BATCHES)
+        for topic in self.topics:
+            _check_numbers(topic, _OF_TOPICS)
+            _check_numbers(topic.fingerprint, _OF_FINGERPRINTS)
+        _check_numbers(self, _OF_PARTS)
+        if not isinstance(self.body, bytes | None) or not isinstance(self.path, str | None):
+            raise DamagedPart("A part's message is incomplete. Run the write again.")
+        if self.length != sum(staged.length for staged in self.batches):
+            raise DamagedPart(f"{self.shown} does not hold the batches its message names.")
+
+    def verify_sum(self, content: BytesIO | FileIO) -> None:
         """Read the whole part once; what is not as its task wrote it is refused."""
         length = crc32 = 0
         buffer = memoryview(bytearray(_READ_BYTES))
-        with self.open() as content:
-            while read := content.readinto(buffer):
-                length += read
-                crc32 = zlib.crc32(buffer[:read], crc32)
+        while read := content.readinto(buffer):
+            length += read
+            crc32 = zlib.crc32(buffer[:read], crc32)
         if length != self.length:
             raise DamagedPart(
-                f"{self._shown()} has {length} bytes, its task wrote {self.length}. Run the write "
+                f"{self.shown} has {length} bytes, its task wrote {self.length}. Run the write "
                 "again; if it comes back, check the staging folder's disk."
             )
         if crc32 != self.crc32:
             raise DamagedPart(
-                f"{self._shown()} fails its checksum. Run the write again; if it comes back, check "
+                f"{self.shown} fails its checksum. Run the write again; if it comes back, check "
                 "the staging folder's disk."
             )
-        if length != sum(staged.length for staged in self.batches):
-            raise DamagedPart(f"{self._shown()} does not hold the batches its message names.")
 
     def encoded_batches(self) -> Iterator[tuple[StagedBatch, bytes]]:
         """Each batch with its bytes, in the order of the part."""
@@ -154,7 +182,7 @@ class Part:
         content.seek(start)
         encoded = content.read(length)
         if len(encoded) != length:
-            raise DamagedPart(f"{self._shown()} was cut short while it was read.")
+            raise DamagedPart(f"{self.shown} was cut short while it was read.")
         return encoded
 
     def open(self) -> BytesIO | FileIO:
@@ -167,12 +195,23 @@ class Part:
             return FileIO(self.path)
         except OSError as error:
             raise DamagedPart(
-                f"{self._shown()} cannot be read ({error.strerror}). The staging folder must be "
+                f"{self.shown} cannot be read ({error.strerror}). The staging folder must be "
                 "the same for tasks and for the owner of the log."
             ) from error
 
-    def _shown(self) -> str:
+    @property
+    def shown(self) -> str:
+        """The part in messages."""
         return "A part" if self.path is None else f"The staged part {self.path}"
+
+
+def _check_numbers(of: Any, ranges: _Range) -> None:
+    for name, allowed in ranges.items():
+        number = getattr(of, name)
+        if type(number) is not int or number not in allowed:
+            raise DamagedPart(
+                f"A part's message names {str(number)[:40]!r} as a {name}. Run the write again."
+            )
 
 
 class PartBuilder:
@@ -260,26 +299,18 @@ class PartBuilder:
         )
 
 
-def check_sizes(records: Any, max_record_bytes: int) -> None:
-    """Refuse records whose key and value are over the limit."""
-    if records.nbytes <= max_record_bytes:
+def _slices(records: Any, target_bytes: int) -> Iterator[Any]:
+    """The records in slices, each of which reaches the target size with its last record."""
+    if records.nbytes <= target_bytes:
+        yield records
         return
-    sizes = pc.add(
-        *(pc.fill_null(pc.binary_length(records.column(name)), 0) for name in ("key", "value"))
-    )
-    largest = pc.max(sizes).as_py()
-    if largest > max_record_bytes:
-        row = pc.index(sizes, largest).as_py()
-        raise RecordTooLarge(
-            f"Record {row} of a batch has {largest} bytes, over the limit of {max_record_bytes}. "
-            "Make it smaller, or raise max_record_bytes (and max.message.bytes of its Kafka topic)."
-        )
-
-
-def _slices(records: Any, target_bytes: int) -> Iterable[Any]:
-    """The records in slices of about the target size."""
-    per_slice = max(1, math.ceil(records.num_rows * target_bytes / max(1, records.nbytes)))
-    return (records.slice(at, per_slice) for at in range(0, records.num_rows, per_slice))
+    ends = np.cumsum(record_sizes(records) + _ROW_BYTES)
+    first = 0
+    while first < records.num_rows:
+        before = int(ends[first - 1]) if first else 0
+        last = int(np.searchsorted(ends, before + target_bytes))
+        yield records.slice(first, last + 1 - first)
+        first = last + 1
 
 
 def _joined(slices: list[Any]) -> Any:

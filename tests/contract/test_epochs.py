@@ -240,9 +240,7 @@ def test_a_failed_append_leaves_nothing_behind(log: LogAccess) -> None:
     topic = log.create_topic("orders")
     good = part_of(topic, {0: NUMBERS}, target_bytes=100)
     assert good.body is not None
-    lying = replace(
-        good, batches=(*good.batches[:-1], replace(good.batches[-1], max_ts_ms=1))
-    )  # found only after the others were written
+    lying = replace(good, batches=(*good.batches[:-1], replace(good.batches[-1], max_ts_ms=1)))
     with pytest.raises(DamagedPart):
         log.append(STREAM, 0, [lying])
     log.publish("orders", Record(b"next"))

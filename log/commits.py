@@ -8,9 +8,12 @@ a caller that leads the others, which has to win Python's lock again at each han
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from duolog.errors import DuologError, LogClosed, OutcomeUnknown
 from duolog.log.model import TopicPartition
@@ -20,10 +23,15 @@ from duolog.log.store import WriteFailed, named_failure
 
 _ROUND_BYTES = 4 << 20
 _TRIES = 3
+_LOGGER = logging.getLogger(__name__)
 
 
 class Job:
-    """Something to commit. `prepare` decides and puts changes into the round, or raises."""
+    """Something to commit. `prepare` decides and puts changes into the round, or raises.
+
+    A job that raises leaves nothing in the round. It should decide before it changes anything: a
+    round that was changed is thrown away, and the jobs before are prepared again.
+    """
 
     alone = False  # True: nothing else is in its round
     is_written = True  # False: it only looks, and is told at once
@@ -32,6 +40,7 @@ class Job:
         self._done = threading.Lock()  # as a bare semaphore: an Event costs four times as much
         self._done.acquire()
         self._error: BaseException | None = None
+        self._is_concluded = False
 
     def gates(self, state: State) -> frozenset[TopicPartition]:
         """The partitions that nobody else may append to meanwhile."""
@@ -43,9 +52,23 @@ class Job:
         raise NotImplementedError
 
     def finish(self, error: BaseException | None) -> None:
-        """It is durable, or refused. In the committer's thread: neither waits nor raises."""
+        """It is durable, or refused. In the committer's thread, which must not wait here."""
         self._error = error
         self._done.release()
+
+    def conclude(self, error: BaseException | None) -> None:
+        """Call `finish`, once. What it raises is logged: the outcome stays what it is."""
+        if self._is_concluded:
+            return
+        self._is_concluded = True
+        try:
+            self.finish(error)
+        except BaseException:
+            _LOGGER.exception(
+                "A callback of a %s raised. The outcome that it was called with stands: %s.",
+                type(self).__name__.strip("_"),
+                "it is durable" if error is None else error,
+            )
 
     def wait(self) -> None:
         self._done.acquire()
@@ -148,72 +171,161 @@ class Committer:
         held: set[TopicPartition] = set()
         admitted: list[Job] = []
         blocked: list[Job] = []
-        for job in jobs:
-            try:
-                missing = job.gates(self._state) - held
-            except DuologError as error:
-                job.finish(error)
-                continue
-            if not missing or self._state.gates.try_hold(missing):
-                held |= missing
-                admitted.append(job)
-            else:
-                blocked.append(job)
         try:
-            while admitted:
-                admitted = self._commit_round(admitted)
+            for job in jobs:
+                try:
+                    missing = job.gates(self._state) - held
+                except BaseException as error:  # noqa: BLE001 - handed to its caller
+                    job.conclude(error)
+                    continue
+                if not missing or self._state.gates.try_hold(missing):
+                    held |= missing
+                    admitted.append(job)
+                else:
+                    blocked.append(job)
+            self._commit_all(admitted)
         finally:
             if held:
                 self._state.gates.free(held)
         return blocked
 
+    def _commit_all(self, jobs: list[Job]) -> None:
+        """Commit these, in as many rounds as it takes. Does not raise."""
+        while jobs:
+            try:
+                jobs = self._commit_round(jobs)
+            except BaseException as error:
+                _LOGGER.exception("The committer failed in a way that it does not know.")
+                _conclude(jobs, error)
+                return
+
     def _commit_round(self, jobs: list[Job]) -> list[Job]:
         """Commit as many of these jobs as fit into one round; the others are returned."""
-        error: BaseException | None = None
-        taken: list[Job] = jobs
-        rest: list[Job] = []
+        outcome: BaseException | None = None
         for _ in range(_TRIES):
             try:
                 self._state.ensure_writable()
-                taken, rest, round_ = self._prepare(jobs)
-                if taken:
-                    round_.write()
-                    round_.publish()
-                error = None
+                prepared = self._prepare(jobs)
+            except BaseException as error:  # noqa: BLE001 - handed to every caller
+                _conclude(jobs, error)
+                return []
+            round_, taken, undecided = prepared.round, prepared.taken, prepared.undecided
+            if not taken:
                 break
-            except WriteFailed as failure:
-                error = self._settle(round_, failure)
-                if error is None or not failure.superseded:
-                    break
-                jobs = taken + rest
-            except Exception as refused:  # noqa: BLE001 - handed to every caller
-                error = refused
-                break
-        for job in taken:
-            job.finish(error)
-        return rest
-
-    def _prepare(self, jobs: list[Job]) -> tuple[list[Job], list[Job], Round]:
-        self._round_number += 1
-        round_ = Round(self._state, self._round_number)
-        taken: list[Job] = []
-        for at, job in enumerate(jobs):
-            if taken and (job.alone or taken[-1].alone or round_.record_bytes > _ROUND_BYTES):
-                return taken, jobs[at:], round_
             try:
-                job.prepare(round_)
-            except Exception as error:  # noqa: BLE001 - handed to its caller
-                job.finish(error)
+                round_.write()
+            except WriteFailed as failure:
+                outcome = settle(
+                    self._state, failure, round_.is_stored, partial(self._show, round_)
+                )
+                if outcome is None:
+                    break
+                if not failure.superseded:
+                    _conclude(taken, outcome)
+                    return undecided
+                jobs = taken + undecided
+            except BaseException as error:  # noqa: BLE001 - handed to the caller whose fault it is
+                self._discard(round_)
+                if len(taken) == 1:
+                    _conclude(taken, error)
+                else:
+                    half = len(taken) // 2
+                    self._commit_all(taken[:half])
+                    self._commit_all(taken[half:])
+                return undecided
+            else:
+                self._show(round_)
+                outcome = None
+                break
+        if outcome is not None:
+            _conclude(taken, outcome)
+            return undecided
+        _conclude(taken, None)
+        for job, refusal in prepared.refused:
+            job.conclude(refusal)
+        return prepared.rest
+
+    def _prepare(self, jobs: list[Job]) -> _Prepared:
+        prepared = _Prepared(self._begin_round(), [], [], [])
+        taken = prepared.taken
+        for at, job in enumerate(jobs):
+            if taken and (
+                job.alone or taken[-1].alone or prepared.round.record_bytes > _ROUND_BYTES
+            ):
+                prepared.rest = jobs[at:]
+                break
+            prepared.round.is_changed = False
+            try:
+                job.prepare(prepared.round)
+            except BaseException as error:  # noqa: BLE001 - handed to its caller
+                prepared.refused.append((job, error))
+                if prepared.round.is_changed:
+                    self._prepare_again(prepared)
             else:
                 if job.is_written:
                     taken.append(job)
                 else:
-                    job.finish(None)
-        return taken, [], round_
+                    job.conclude(None)
+        return prepared
 
-    def _settle(self, round_: Round, failure: WriteFailed) -> BaseException | None:
-        """A write raised: open the store anew and look whether the round is there."""
-        return settle(self._state, failure, round_.is_stored, round_.publish)
+    def _prepare_again(self, prepared: _Prepared) -> None:
+        """A job has raised after it had changed the round: the others get one without it."""
+        refused = True
+        while refused:
+            refused = False
+            prepared.round = self._begin_round()
+            for job in tuple(prepared.taken):
+                try:
+                    job.prepare(prepared.round)
+                except BaseException as error:  # noqa: BLE001 - handed to its caller
+                    prepared.taken.remove(job)
+                    prepared.refused.append((job, error))
+                    refused = True
+                    break
+
+    def _begin_round(self) -> Round:
+        self._round_number += 1
+        return Round(self._state, self._round_number)
+
+    def _show(self, round_: Round) -> None:
+        """Show a durable round to readers. If that fails, memory is taken from the store anew."""
+        try:
+            round_.publish()
+        except BaseException as error:
+            _LOGGER.exception("What is durable could not be shown; the log is loaded anew.")
+            self._state.store.doubt(error)
+            try:
+                self._state.store.recover(self._state.load)
+            except BaseException:
+                _LOGGER.exception("The log could not be loaded anew; the next write tries again.")
+
+    def _discard(self, round_: Round) -> None:
+        """Remove what was written of a round, now or before the next write."""
+        try:
+            round_.discard()
+        except BaseException as error:  # noqa: BLE001 - opening anew removes it too
+            self._state.store.doubt(error)
+
+
+@dataclass
+class _Prepared:
+    """A round, and what became of the jobs that were to be in it."""
+
+    round: Round
+    taken: list[Job]
+    refused: list[tuple[Job, BaseException]]
+    """Told when the round is durable: they may have been decided by what others put into it."""
+    rest: list[Job]
+
+    @property
+    def undecided(self) -> list[Job]:
+        """The jobs to decide again if this round is not written."""
+        return [job for job, _ in self.refused] + self.rest
+
+
+def _conclude(jobs: Sequence[Job], error: BaseException | None) -> None:
+    for job in jobs:
+        job.conclude(error)
 
 
 def settle(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from duolog.errors import UnsupportedFormat
 from duolog.log.keys import parse_partition_key
+from duolog.log.listeners import call_listeners
 from duolog.log.model import Head, TopicPartition
 from duolog.log.store import Store
 
@@ -60,8 +61,7 @@ class Heads:
             self._heads.update(moved)
             if self._waiting:
                 self._moved.notify_all()
-        for listener in tuple(self._listeners):
-            listener(moved.keys())
+        call_listeners(self._listeners, moved.keys())
 
     def replace(self, heads: Mapping[TopicPartition, Head]) -> None:
         """Start from what the store holds."""
@@ -74,8 +74,7 @@ class Heads:
             for where in gone:
                 self._heads.pop(where, None)
             self._moved.notify_all()
-        for listener in tuple(self._listeners):
-            listener(gone)
+        call_listeners(self._listeners, gone)
 
     def wait(self, beyond: Mapping[TopicPartition, int], timeout_seconds: float | None) -> bool:
         """Wait until one of the partitions has a record at or after its offset."""

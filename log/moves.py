@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from duolog.log.listeners import call_listeners
+
 Listener = Callable[[], None]
 
 
@@ -21,8 +23,7 @@ class PositionMoves:
         with self._more:
             self.count += count
             self._more.notify_all()
-        for listener in tuple(self._listeners):
-            listener()
+        call_listeners(self._listeners)
 
     def wait(self, known: int, timeout_seconds: float | None) -> int:
         """Wait until it is another number than is known; which one it is then, or still is."""

@@ -25,7 +25,7 @@ from duolog.log.state import State
 from duolog.log.timestamps import latest_allowed_ms
 
 Then = Callable[[tuple[Placed, ...], BaseException | None], object]
-"""Told where the records lie, or why not. It must neither wait nor raise."""
+"""Told where the records lie, or why not. It must not wait; what it raises is logged."""
 
 
 class Publisher:
@@ -140,19 +140,18 @@ class _Publish(Job):
         return TopicPartition(topic.id, partition_of_key(record.key, topic.partitions))
 
     def prepare(self, round_: Round) -> None:
+        catalogue = round_.catalogue
+        topics = [catalogue.topic(where.topic_id) for where in self._places]
         highest = None if self._writer is None else round_.highest_sequence(self._writer)
+        answered = self._answers(round_, highest)  # all is decided before anything is added
         placed: list[Placed] = []
         repeated = 0
         for nth, (where, (_, record)) in enumerate(zip(self._places, self._targets, strict=True)):
-            sequence = self._sequence + nth
-            if self._writer is not None and highest is not None and sequence <= highest:
-                answered = self._answered_before(
-                    round_, self._writer, sequence, highest, self._targets[nth]
-                )
-                if answered is not None:
-                    placed.append(answered)
-                    continue
-            topic = round_.catalogue.topic(where.topic_id)
+            known = answered.get(nth)
+            if known is not None:
+                placed.append(known)
+                continue
+            topic = topics[nth]
             if topic.settings.dedup_window_seconds is None:
                 offset = round_.add(where, record)
             else:
@@ -162,7 +161,7 @@ class _Publish(Job):
             if self._writer is not None:
                 round_.remember_publish(
                     self._writer,
-                    sequence,
+                    self._sequence + nth,
                     pack_published(Published(where, offset, content_of(record))),
                 )
         if self._writer is not None:
@@ -170,6 +169,19 @@ class _Publish(Job):
         if repeated:
             round_.count_duplicates(repeated)
         self.placed = tuple(placed)
+
+    def _answers(self, round_: Round, highest: int | None) -> dict[int, Placed]:
+        """Where those records lie that were sent before, by their number in the call."""
+        if self._writer is None or highest is None or self._sequence > highest:
+            return {}
+        answers: dict[int, Placed] = {}
+        for nth, target in enumerate(self._targets[: highest + 1 - self._sequence]):
+            answered = self._answered_before(
+                round_, self._writer, self._sequence + nth, highest, target
+            )
+            if answered is not None:
+                answers[nth] = answered
+        return answers
 
     def _answered_before(
         self,

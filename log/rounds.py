@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from duolog.log.batch import TARGET_BYTES, encode_small
 from duolog.log.catalogue import NEXT_TOPIC_ID, Catalogue
+from duolog.log.debris import remove_beyond
 from duolog.log.dedup import LatestOfPartition
 from duolog.log.heads import pack_head
 from duolog.log.keys import (
@@ -23,7 +24,7 @@ from duolog.log.positions import PositionKey, StoredPosition, pack_position
 from duolog.log.published import REMEMBERED_SEQUENCES, highest_sequence
 from duolog.log.readback import read_back
 from duolog.log.state import State
-from duolog.log.store import MAX_WRITE_BYTES, WriteBatch
+from duolog.log.store import MAX_WRITE_BYTES, WriteBatch, WriteFailed
 from duolog.log.times import BatchSize, pack_batch_size
 from duolog.log.topic_json import topic_to_bytes
 
@@ -50,19 +51,29 @@ class Round:
         self._afterwards: list[Callable[[], None]] = []
         self.state = state
         self.catalogue = state.catalogue
-        self.batch = WriteBatch()  # all but records, heads and positions
+        self._batch = WriteBatch()  # all but records, heads and positions
+        self._has_written = False
+        self.is_changed = False  # by the job that is being prepared
         self.now_ms = state.options.clock.now_ms()
         self.record_bytes = 0
+
+    @property
+    def batch(self) -> WriteBatch:
+        """To put into it what the round has no method for."""
+        self.is_changed = True
+        return self._batch
 
     def head(self, where: TopicPartition) -> Head:
         """The head as the round leaves it, but for records added to it."""
         return self._heads.get(where) or self._state.heads.get(where)
 
     def set_head(self, where: TopicPartition, head: Head) -> None:
+        self.is_changed = True
         self._heads[where] = head
 
     def add(self, where: TopicPartition, record: Record) -> int:
         """Append a record; the offset that it gets."""
+        self.is_changed = True
         waiting = self._records.setdefault(where, [])
         waiting.append(record)
         size = record_bytes(record)
@@ -76,6 +87,7 @@ class Round:
 
     def set_position(self, key: PositionKey, position: StoredPosition | None) -> None:
         """Move a group's position, or forget it."""
+        self.is_changed = True
         self._positions[key] = position
 
     def positions_where(self, wanted: Callable[[str, TopicPartition], bool]) -> list[PositionKey]:
@@ -93,6 +105,7 @@ class Round:
 
     def set_mirror(self, where: TopicPartition, mirror: StoredMirror | None) -> None:
         """Change a partition's mirror, or forget it."""
+        self.is_changed = True
         self._mirrors[where] = mirror
 
     @property
@@ -102,6 +115,7 @@ class Round:
 
     def set_mirror_modes(self, modes: StoredModes) -> None:
         """Change what is wanted of mirrors."""
+        self.is_changed = True
         self._mirror_modes = modes
 
     def stored_publish(self, writer: str, sequence: int) -> bytes | None:
@@ -116,10 +130,11 @@ class Round:
         return max((s for s in (stored, here) if s is not None), default=None)
 
     def remember_publish(self, writer: str, sequence: int, stored: bytes) -> None:
+        self.is_changed = True
         key = sequence_key(writer, sequence)
         self._published[key] = stored
         self._sequences[writer] = max(sequence, self._sequences.get(writer, 0))
-        self.batch.put("epochs", key, stored)
+        self._batch.put("epochs", key, stored)
 
     def forget_publishes(self, writer: str, highest_before: int | None, next_sequence: int) -> None:
         """Forget what is too far back, a thousand sequences at a time."""
@@ -133,6 +148,7 @@ class Round:
 
     def latest(self, topic: Topic, where: TopicPartition, ts_ms: int) -> LatestOfPartition:
         """The latest changes of a partition's keys, for a topic that leaves out repeats."""
+        self.is_changed = True
         if where not in self._latest:
             latest = self._state.latest_changes.of(topic, where, ts_ms, read_back(self._state))
             self._latest[where] = latest
@@ -150,6 +166,7 @@ class Round:
 
     def set_catalogue(self, catalogue: Catalogue, changed: Topic | None) -> None:
         """Change what topics there are."""
+        self.is_changed = True
         self.catalogue = catalogue
         if changed is not None:
             self.batch.put("topics", topic_key(changed.id), topic_to_bytes(changed))
@@ -157,17 +174,29 @@ class Round:
 
     def afterwards(self, call: Callable[[], None]) -> None:
         """Call this when the round is durable, before readers and callers learn of it."""
+        self.is_changed = True
         self._afterwards.append(call)
 
     def write(self) -> None:
-        """Records first, heads last. Durable on return."""
+        """Records first, heads last. Durable on return.
+
+        WriteFailed: the store is in doubt. Whatever else is raised, no head has been written.
+        """
         store, fault = self._state.store, self._state.options.fault
         # All is encoded before anything is written: what cannot be encoded leaves nothing behind.
-        for batch in self._encode():
+        *before, last = self._encode()
+        for batch in before:
+            self._has_written = True
             store.write(batch, self._incarnation)
-        fault("publish.written")
-        store.sync(self._incarnation)
-        fault("publish.synced")
+        store.write(last, self._incarnation)
+        try:
+            fault("publish.written")
+            store.sync(self._incarnation)
+            fault("publish.synced")
+        except WriteFailed:
+            raise
+        except BaseException as error:  # the heads are written already
+            raise store.doubt(error) from error
 
     def _encode(self) -> list[WriteBatch]:
         """What is written, in pieces; the last one has the heads."""
@@ -181,18 +210,24 @@ class Round:
                 last.put("records", key, encoded)
         for (group, where), position in self._positions.items():
             if position is None:
-                self.batch.delete("groups", group_key(group, where))
+                self._batch.delete("groups", group_key(group, where))
             else:
-                self.batch.put("groups", group_key(group, where), pack_position(position))
+                self._batch.put("groups", group_key(group, where), pack_position(position))
         for where, mirror in self._mirrors.items():
-            write_mirror(self.batch, where, self._state.mirrors.get(where), mirror)
+            write_mirror(self._batch, where, self._state.mirrors.get(where), mirror)
         if self._mirror_modes is not None:
-            write_modes(self.batch, self._state.mirror_modes, self._mirror_modes)
+            write_modes(self._batch, self._state.mirror_modes, self._mirror_modes)
         for where, head in self._heads.items():
-            self.batch.put("heads", partition_key(where), pack_head(head))
-        self.batch.put("meta", _LAST_ROUND, self._number)
-        last.extend(self.batch)
+            self._batch.put("heads", partition_key(where), pack_head(head))
+        self._batch.put("meta", _LAST_ROUND, self._number)
+        last.extend(self._batch)
         return [*pieces, last]
+
+    def discard(self) -> None:
+        """Remove the records of a round whose `write` raised before it came to the heads."""
+        if self._has_written:
+            for where in self._records:
+                remove_beyond(self._state.store, where, self._state.heads.get(where))
 
     def is_stored(self) -> bool:
         """Whether the store holds the round, after a write that raised."""
@@ -231,7 +266,7 @@ class Round:
                 head.bytes + len(encoded),
                 max(head.last_ts_ms, highest),
             )
-            self.batch.put(
+            self._batch.put(
                 "times",
                 time_key(where, head.last_ts_ms, base),
                 pack_batch_size(BatchSize(len(chunk), len(encoded))),

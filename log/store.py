@@ -362,6 +362,12 @@ class Store:
         if self._state is not _State.OPEN or incarnation not in {None, self.recoveries}:
             raise WriteFailed("another write failed meanwhile", superseded=True)
 
+    def doubt(self, cause: BaseException) -> WriteFailed:
+        """What is in the store or in memory is not certain: open anew before the next write."""
+        if self._state is _State.OPEN:
+            self._state = _State.IN_DOUBT
+        return WriteFailed(cause)
+
     @contextmanager
     def _doubting(self) -> Iterator[None]:
         try:

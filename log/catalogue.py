@@ -141,6 +141,8 @@ class Catalogue:
     ) -> tuple[Catalogue, Topic]:
         topic = self.topic(reference)
         settings = check_settings(replace(topic.settings, retention=retention))
+        if settings == topic.settings:
+            return self, topic
         return self._changed(replace(topic, settings=settings), now_ms)
 
     def with_partitions(
@@ -153,6 +155,8 @@ class Catalogue:
             raise InvalidSetting(
                 f"Topic '{topic.name}' has {topic.partitions} partitions and can only get more."
             )
+        if partitions == topic.partitions:
+            return self, topic
         settings = replace(topic.settings, partitions=partitions)
         return self._changed(replace(topic, settings=settings), now_ms)
 

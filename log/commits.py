@@ -114,12 +114,12 @@ class Committer:
         self.submit(job)
         job.wait()
 
-    def submit(self, job: Job) -> None:
-        """Commit a job without waiting: its `finish` is called."""
+    def submit(self, *jobs: Job) -> None:
+        """Commit jobs without waiting: their `finish` is called. They come to the same round."""
         with self._guard:
             if self._closing:
                 raise LogClosed("The log has been closed.")
-            self._queue.append(job)
+            self._queue.extend(jobs)
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._serve, name="duolog-committer", daemon=True
@@ -213,7 +213,8 @@ class Committer:
             if not taken:
                 break
             try:
-                round_.write()
+                if not round_.changes_nothing:
+                    round_.write()
             except WriteFailed as failure:
                 outcome = settle(
                     self._state, failure, round_.is_stored, partial(self._show, round_)
@@ -235,6 +236,7 @@ class Committer:
                 return undecided
             else:
                 self._show(round_)
+                round_.remove_gone()
                 outcome = None
                 break
         if outcome is not None:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from duolog.log.catalogue import Catalogue, partitions_of
 from duolog.log.commits import Job
 from duolog.log.heads import Heads
-from duolog.log.keys import LAST_OFFSET, partition_key, record_key, time_key, topic_key
+from duolog.log.keys import LAST_OFFSET, partition_key, topic_key
 from duolog.log.model import Head, Swept, Topic, TopicPartition
+from duolog.log.removals import all_below
 from duolog.log.rounds import Round
 from duolog.log.state import State
-from duolog.log.store import WriteBatch
 
 Change = Callable[[Catalogue, int], tuple[Catalogue, Topic]]
 
@@ -51,10 +51,13 @@ class ClearTopic(Job):
         self.swept = held_by(self.topic, round_.state.heads)
         for where in partitions_of(self.topic):
             head = round_.head(where)
-            delete_records(round_.batch, where)
-            round_.set_head(
-                where, Head(head.next_offset, head.next_offset, 0, last_ts_ms=head.last_ts_ms)
-            )
+            after = Head(head.next_offset, head.next_offset, 0, last_ts_ms=head.last_ts_ms)
+            if after == head:  # it has nothing
+                continue
+            round_.set_head(where, after)
+            round_.remove_records(all_below(where, head.next_offset))
+        cleared = partitions_of(self.topic)
+        round_.afterwards(lambda: round_.state.latest_changes.forget(cleared))
 
 
 class DropTopic(ClearTopic):
@@ -65,7 +68,7 @@ class DropTopic(ClearTopic):
         gone = partitions_of(topic)
         self.swept = held_by(topic, round_.state.heads)
         for where in gone:
-            delete_records(round_.batch, where)
+            round_.remove_records(all_below(where, LAST_OFFSET))
             round_.batch.delete("heads", partition_key(where))
             round_.set_mirror(where, None)
         round_.set_mirror_modes(round_.mirror_modes.without(topic.id))
@@ -75,15 +78,10 @@ class DropTopic(ClearTopic):
         round_.set_catalogue(round_.catalogue.without_topic(topic), None)
         round_.afterwards(lambda: round_.state.heads.forget(gone))
         round_.afterwards(lambda: round_.state.latest_changes.forget(gone))
+        round_.afterwards(lambda: round_.state.oldest_batches.forget(gone))
 
 
 def held_by(topic: Topic, heads: Heads) -> Swept:
     """What the topic holds now."""
     kept = [heads.get(where) for where in partitions_of(topic)]
     return Swept(sum(head.records for head in kept), sum(head.bytes for head in kept))
-
-
-def delete_records(batch: WriteBatch, where: TopicPartition) -> None:
-    """Delete all records and times of a partition."""
-    batch.delete_range("records", record_key(where, 0), record_key(where, LAST_OFFSET))
-    batch.delete_range("times", time_key(where, 0, 0), time_key(where, LAST_OFFSET, LAST_OFFSET))

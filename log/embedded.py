@@ -351,7 +351,7 @@ class EmbeddedLog:
 
     def offsets(self, reference: TopicRef) -> tuple[PartitionOffsets, ...]:
         topic = self.topic(reference)
-        heads = [(where, self._state.heads.get(where)) for where in partitions_of(topic)]
+        heads = [(where, self._reader.head(topic, where)) for where in partitions_of(topic)]
         return tuple(
             PartitionOffsets(
                 topic.name,
@@ -399,7 +399,12 @@ class EmbeddedLog:
             partition_of(self.topic(reference), partition): offset
             for (reference, partition), offset in positions.items()
         }
-        return self._state.heads.wait(wanted, timeout_seconds)
+
+        def check_topics() -> None:
+            for where in wanted:
+                self.topic(where.topic_id)  # raises when it was dropped meanwhile
+
+        return self._state.heads.wait(wanted, timeout_seconds, check_topics)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call back after each append, from the thread that appended; returns how to stop it."""

@@ -76,15 +76,25 @@ class Heads:
             self._moved.notify_all()
         call_listeners(self._listeners, gone)
 
-    def wait(self, beyond: Mapping[TopicPartition, int], timeout_seconds: float | None) -> bool:
-        """Wait until one of the partitions has a record at or after its offset."""
+    def wait(
+        self,
+        beyond: Mapping[TopicPartition, int],
+        timeout_seconds: float | None,
+        check: Callable[[], object] = lambda: None,
+    ) -> bool:
+        """Wait until one of the partitions has a record at or after its offset.
+
+        `check` is called each time that something has moved, and may raise to end the wait.
+        """
+
+        def is_there() -> bool:
+            check()
+            return any(self.get(where).next_offset > offset for where, offset in beyond.items())
+
         with self._moved:
             self._waiting += 1
             try:
-                return self._moved.wait_for(
-                    lambda: any(self.get(w).next_offset > offset for w, offset in beyond.items()),
-                    timeout_seconds,
-                )
+                return self._moved.wait_for(is_there, timeout_seconds)
             finally:
                 self._waiting -= 1
 

@@ -80,7 +80,8 @@ class Mirrors:
             _check_version(topic, where, current, change.version)
             if current is None:
                 raise NotFound(f"Topic '{topic.name}' partition {partition} has no mirror.")
-            return current.changed(change)
+            changed = current.changed(change)
+            return current if replace(changed, version=current.version) == current else changed
 
         changed = self._change(topic, where, decide)
         return 0 if changed is None else changed.version

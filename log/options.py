@@ -17,6 +17,8 @@ FaultPoint = Literal[
     "append.committed",  # the epoch is durable, the caller does not know
     "publish.written",  # before the sync
     "publish.synced",  # durable, not yet visible
+    "removal.shown",  # readers see the new start, the records below it are still there
+    "removal.written",  # they are gone, without a sync
     "store.sync",  # instead of a sync: may raise what a failing disk raises
     "store.take_files",  # instead of taking files: the same
     "restore.made",  # the log is whole, in the folder inside

@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from duolog.errors import DamagedLog, DuologError, InvalidRequest
+from duolog.errors import (
+    DamagedLog,
+    DuologError,
+    InvalidRequest,
+    OffsetOutOfRange,
+    UnknownTopic,
+)
 from duolog.log.batch import decode, read_header
 from duolog.log.catalogue import partition_of
 from duolog.log.fetched import EncodedBatch, Fetched, FetchedEncoded
@@ -43,7 +49,7 @@ class Reader:
         """Records from an offset on; at least one if there is one, however large it is."""
         check_limits(max_records, max_bytes)
         where = partition_of(topic, partition)
-        head = self._state.heads.get(where)
+        head = self.head(topic, where)
         self._check_in_range(topic, where, offset, head)
 
         def keep(base: int, records: Any, all_taken: bool) -> None:
@@ -51,7 +57,7 @@ class Reader:
                 self._state.cache.add(where, base, records)
 
         batches = take(
-            lambda at: self._batch_at(topic, where, at),
+            lambda at: self._batch_at(topic, where, at, asked=offset),
             keep,
             offset,
             head.next_offset,
@@ -73,7 +79,7 @@ class Reader:
         """Whole batches as they are stored; at least one if there is one."""
         check_limits(max_records, max_bytes)
         where = partition_of(topic, partition)
-        head = self._state.heads.get(where)
+        head = self.head(topic, where)
         self._check_in_range(topic, where, offset, head)
         end = min(
             head.next_offset, offset + min(max_records, self._state.options.max_fetch_records)
@@ -91,7 +97,7 @@ class Reader:
         before = store.last_at_or_before("records", lower, record_key(where, 0))
         first = _encoded_batch(before) if before is not None else None
         if first is None or first.next_offset <= offset:
-            raise self._not_there(topic, where, offset)
+            raise self._not_there(topic, where, offset, offset)
         batches = [first]
         room = max_bytes - len(first.encoded)
         if first.next_offset < end and room > 0:
@@ -103,7 +109,7 @@ class Reader:
             )
             for batch in map(_encoded_batch, found):
                 if batch.base_offset != batches[-1].next_offset:
-                    raise self._not_there(topic, where, batches[-1].next_offset)
+                    raise self._not_there(topic, where, batches[-1].next_offset, offset)
                 room -= len(batch.encoded)
                 if room < 0:
                     break
@@ -113,7 +119,7 @@ class Reader:
     def resolve(self, topic: Topic, partition: int, start: Start) -> int:
         """The offset at which a read that starts there begins."""
         where = partition_of(topic, partition)
-        head = self._state.heads.get(where)
+        head = self.head(topic, where)
         match start:
             case Earliest():
                 return head.start
@@ -125,7 +131,11 @@ class Reader:
             case AtTimestamp(ts_ms):
                 if isinstance(ts_ms, bool) or not isinstance(ts_ms, int):
                     raise InvalidRequest(f"A time is a whole number of ms; got {ts_ms!a:.40}.")
-                return self._offset_at_time(topic, where, ts_ms, head)
+                while True:
+                    try:
+                        return self._offset_at_time(topic, where, ts_ms, head)
+                    except OffsetOutOfRange:  # retention was quicker: there is a later start now
+                        head = self.head(topic, where)
 
     def _offset_at_time(self, topic: Topic, where: TopicPartition, ts_ms: int, head: Head) -> int:
         found = first_reaching(self._state.store, where, min(max(0, ts_ms), LATEST_TIME_MS))
@@ -133,7 +143,7 @@ class Reader:
             return head.next_offset
         if found.base_offset < head.start:
             return head.start
-        base, records, _ = self._batch_at(topic, where, found.base_offset)
+        base, records, _ = self._batch_at(topic, where, found.base_offset, found.base_offset)
         self._state.cache.add(where, base, records)
         row = int(np.argmax(records.column("ts").to_numpy() >= ts_ms))
         return found.base_offset + row
@@ -141,7 +151,17 @@ class Reader:
     def _check_in_range(self, topic: Topic, where: TopicPartition, offset: int, head: Head) -> None:
         check_in_range(topic.name, where.partition, offset, head.start, head.next_offset)
 
-    def _batch_at(self, topic: Topic, where: TopicPartition, offset: int) -> tuple[int, Any, int]:
+    def head(self, topic: Topic, where: TopicPartition) -> Head:
+        """How far the partition reaches; UnknownTopic when the topic was dropped meanwhile."""
+        head = self._state.heads.get(where)
+        # In this order: a topic leaves the catalogue before its heads are forgotten.
+        if topic.id not in self._state.catalogue.by_id:
+            raise UnknownTopic(f"Topic '{topic.name}' has been dropped.")
+        return head
+
+    def _batch_at(
+        self, topic: Topic, where: TopicPartition, offset: int, asked: int
+    ) -> tuple[int, Any, int]:
         """The batch that holds a published offset: its base offset, records and bytes."""
         cached = self._state.cache.find(where, offset)
         if cached is not None:
@@ -154,11 +174,18 @@ class Reader:
             records = decode(found[1])
             if offset < base + records.num_rows:
                 return base, records, int(records.nbytes)
-        raise self._not_there(topic, where, offset)
+        raise self._not_there(topic, where, offset, asked)
 
-    def _not_there(self, topic: Topic, where: TopicPartition, offset: int) -> DuologError:
-        """Retention or a drop may have been quicker; if not, this is damage."""
-        self._check_in_range(topic, where, offset, self._state.heads.get(where))
+    def _not_there(
+        self, topic: Topic, where: TopicPartition, offset: int, asked: int
+    ) -> DuologError:
+        """Retention or a drop was quicker, as the head says then; if not, this is damage.
+
+        Records go only after the head without them was published (`removals.py`).
+        """
+        head = self.head(topic, where)
+        if offset < head.start:
+            self._check_in_range(topic, where, asked, head)
         return DamagedLog(
             f"Topic '{topic.name}' partition {where.partition} has no record at offset {offset}, "
             "although it was durable. Restore the log from a backup."

@@ -1,13 +1,21 @@
-"""Retention: whole batches go, by age and by bytes, and `start` moves in the same write."""
+"""Retention: whole batches go, by age and by bytes, and `start` moves before they do.
+
+What goes is found here, in the thread of the caller and mostly from memory. Only a partition that
+loses something becomes a job of the committer, and many of them share a round: so partitions that
+keep what they have cost no sync, and publishes do not wait behind them.
+"""
 
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from duolog.log.catalogue import partitions_of
 from duolog.log.commits import Committer, Job
-from duolog.log.keys import record_key, time_key
+from duolog.log.keys import record_key
+from duolog.log.mirrors import StoredMirror
 from duolog.log.model import (
     Head,
     HeldBack,
@@ -17,12 +25,14 @@ from duolog.log.model import (
     Topic,
     TopicPartition,
 )
+from duolog.log.removals import Removal
 from duolog.log.rounds import Round
 from duolog.log.state import State
 from duolog.log.store import Store
 from duolog.log.times import timed_batches
 
-_BATCHES_AT_ONCE = 4096  # the committer does nothing else meanwhile
+_BATCHES_AT_ONCE = 4096  # of a partition; then it is looked whether the run was cancelled
+_PARTITIONS_AT_ONCE = 64  # in one round
 
 
 def enforce_retention(
@@ -31,101 +41,165 @@ def enforce_retention(
     topics: tuple[Topic, ...],
     cancelled: Callable[[], bool],
 ) -> RetentionRun:
-    """Apply each topic's retention, a partition at a time."""
-    swept: dict[str, Swept] = {}
+    """Apply each topic's retention."""
+    limited = [topic for topic in topics if topic.retention.is_limited]
+    swept = {topic.name: Swept() for topic in limited}
     held: dict[str, HeldBack] = {}
-    for topic in topics:
-        if not topic.retention.is_limited:
-            continue
-        swept[topic.name] = Swept()
-        for where in partitions_of(topic):
-            start = 0
-            while True:
-                if cancelled():
-                    return RetentionRun(swept, True, held)
-                job = _Sweep(topic, where)
-                committer.run(job)
-                if not job.swept.messages_deleted:
-                    if job.held_back.records:
-                        held[topic.name] = held.get(topic.name, HeldBack()) + job.held_back
-                    break
-                swept[topic.name] += job.swept
-                start = job.start
-            if start:
+    left = deque((topic, where) for topic in limited for where in partitions_of(topic))
+    starts: dict[TopicPartition, int] = {}
+    while left:
+        if cancelled():
+            return RetentionRun(swept, True, held)
+        sweeps: list[_Sweep] = []
+        while left and len(sweeps) < _PARTITIONS_AT_ONCE:
+            topic, where = left.popleft()
+            found = find_cut(state, topic, where)
+            if found is not None and found.removal is not None:
+                sweeps.append(_Sweep(topic, found))
+                continue
+            if found is not None and found.held_back.records:
+                held[topic.name] = held.get(topic.name, HeldBack()) + found.held_back
+            if start := starts.pop(where, 0):
                 state.store.reclaim("records", record_key(where, 0), record_key(where, start))
+        if sweeps:
+            committer.submit(*sweeps)
+        for sweep in sweeps:
+            sweep.wait()
+            topic, where = sweep.topic, sweep.cut.where
+            left.appendleft((topic, where))  # there may be more, or it has changed meanwhile
+            if sweep.is_done:
+                swept[topic.name] += sweep.cut.swept
+                starts[where] = sweep.cut.after.start
     return RetentionRun(swept, held_back=held)
 
 
-class _Sweep(Job):
-    alone = True
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What a partition loses."""
 
-    def __init__(self, topic: Topic, where: TopicPartition) -> None:
+    where: TopicPartition
+    before: Head
+    after: Head
+    removal: Removal | None  # None: nothing
+    held_back: HeldBack = field(default_factory=HeldBack)
+
+    @property
+    def swept(self) -> Swept:
+        return Swept(self.after.start - self.before.start, self.before.bytes - self.after.bytes)
+
+
+def find_cut(state: State, topic: Topic, where: TopicPartition) -> Cut | None:
+    """What a partition is to lose now; None when memory is enough to say that it is nothing."""
+    head, rules, now_ms = state.heads.get(where), topic.retention, state.options.clock.now_ms()
+    if not _may_lose(state, where, head, rules, now_ms):
+        return None
+    found = cut(state.store, where, head, rules, now_ms)
+    upto = _mirrored(topic, where, head, state.mirrors.get)
+    if found.after.start <= upto:
+        return found
+    within = cut(state.store, where, head, rules, now_ms, upto)
+    held_back = HeldBack(
+        found.after.start - within.after.start, within.after.bytes - found.after.bytes
+    )
+    return Cut(where, head, within.after, within.removal, held_back)
+
+
+class _Sweep(Job):
+    """Raises one partition's start, unless something has changed since it was looked at."""
+
+    def __init__(self, topic: Topic, found: Cut) -> None:
         super().__init__()
-        self._topic = topic
-        self._where = where
-        self.swept = Swept()
-        self.held_back = HeldBack()
-        self.start = 0
+        self.topic = topic
+        self.cut = found
+        self.is_done = False
 
     def gates(self, state: State) -> frozenset[TopicPartition]:
         del state
-        return frozenset({self._where})
+        return frozenset({self.cut.where})
 
     def prepare(self, round_: Round) -> None:
-        topic = round_.catalogue.by_id.get(self._topic.id)
-        if topic is None:  # dropped meanwhile, with all its records
+        self.is_done = False
+        found, where = self.cut, self.cut.where
+        topic = round_.catalogue.by_id.get(self.topic.id)
+        if topic is None or topic.retention != self.topic.retention or found.removal is None:
+            self.topic = topic or self.topic
             return
-        head = round_.head(self._where)
-        store, rules = round_.state.store, topic.retention
-        kept, last_gone = cut(store, self._where, head, rules, round_.now_ms)
-        wanted, upto = kept, self._mirrored(round_, topic, head)
-        if kept.start > upto:
-            kept, last_gone = cut(store, self._where, head, rules, round_.now_ms, upto)
-            self.held_back = HeldBack(wanted.start - kept.start, kept.bytes - wanted.bytes)
-        if kept.start == head.start:
+        head = round_.head(where)
+        upto = _mirrored(topic, where, head, round_.mirror)
+        if head.start != found.before.start or found.after.start > upto:
             return
-        self.start = kept.start
-        self.swept = Swept(kept.start - head.start, head.bytes - kept.bytes)
-        round_.batch.delete_range(
-            "records", record_key(self._where, 0), record_key(self._where, kept.start)
+        after = Head(
+            found.after.start,
+            head.next_offset,
+            head.bytes - found.swept.bytes_freed,
+            head.last_ts_ms,
         )
-        round_.batch.delete_range("times", time_key(self._where, 0, 0), last_gone + b"\0")
-        round_.set_head(self._where, kept)
+        round_.set_head(where, after)
+        round_.remove_records(found.removal)
+        self.is_done = True
 
-    def _mirrored(self, round_: Round, topic: Topic, head: Head) -> int:
-        """Before which offset nothing waits for the mirror. A topic without one waits for none."""
-        if not topic.retention.waits_for_mirror:
-            return head.next_offset
-        mirror = round_.mirror(self._where)
-        if mirror is not None:
-            return mirror.next_log_offset
-        begun = any(round_.mirror(where) is not None for where in partitions_of(topic))
-        return head.start if begun else head.next_offset
+
+def _mirrored(
+    topic: Topic,
+    where: TopicPartition,
+    head: Head,
+    mirror_of: Callable[[TopicPartition], StoredMirror | None],
+) -> int:
+    """Before which offset nothing waits for the mirror. A topic without one waits for none."""
+    if not topic.retention.waits_for_mirror:
+        return head.next_offset
+    mirror = mirror_of(where)
+    if mirror is not None:
+        return mirror.next_log_offset
+    begun = any(mirror_of(other) is not None for other in partitions_of(topic))
+    return head.start if begun else head.next_offset
+
+
+def _may_lose(
+    state: State, where: TopicPartition, head: Head, rules: Retention, now_ms: int
+) -> bool:
+    """Whether the oldest batch goes. From memory, but for the first time that it is asked."""
+    if not head.records:
+        return False
+    if _is_too_large(head.bytes, rules):
+        return True
+    oldest_ms = state.oldest_batches.running_max_ms(state.store, where, head.start)
+    return oldest_ms is not None and _is_too_old(oldest_ms, rules, now_ms)
 
 
 def cut(
     store: Store,
     where: TopicPartition,
     head: Head,
-    retention: Retention,
+    rules: Retention,
     now_ms: int,
     upto: int | None = None,
-) -> tuple[Head, bytes]:
-    """The head after retention, and the key of the last entry of times that goes.
+) -> Cut:
+    """What goes by these rules.
 
     A batch goes when all its records are too old, or while the partition is larger than allowed;
     none goes that has records at `upto` or beyond.
     """
-    oldest_ms = 0 if retention.seconds is None else now_ms - int(retention.seconds * 1000)
-    start, size, last_gone = head.start, head.bytes, b""
+    start, size = head.start, head.bytes
+    removal: Removal | None = None
     for batch in itertools.islice(timed_batches(store, where), _BATCHES_AT_ONCE):
-        too_old = batch.running_max_ms < oldest_ms
-        too_large = retention.max_bytes is not None and size > retention.max_bytes
-        if not (too_old or too_large) or batch.base_offset >= head.next_offset:
+        beyond = batch.base_offset + batch.size.records
+        if beyond <= start:  # gone already: its removal is under way
+            continue
+        too_old = _is_too_old(batch.running_max_ms, rules, now_ms)
+        if not (too_old or _is_too_large(size, rules)) or batch.base_offset >= head.next_offset:
             break
-        if upto is not None and batch.base_offset + batch.size.records > upto:
+        if upto is not None and beyond > upto:
             break
-        start = batch.base_offset + batch.size.records
+        start = beyond
         size -= batch.size.length
-        last_gone = time_key(where, batch.running_max_ms, batch.base_offset)
-    return Head(start, head.next_offset, size, head.last_ts_ms), last_gone
+        removal = Removal(where, start, batch.running_max_ms, batch.base_offset)
+    return Cut(where, head, Head(start, head.next_offset, size, head.last_ts_ms), removal)
+
+
+def _is_too_old(running_max_ms: int, rules: Retention, now_ms: int) -> bool:
+    return rules.seconds is not None and running_max_ms < now_ms - int(rules.seconds * 1000)
+
+
+def _is_too_large(size: int, rules: Retention) -> bool:
+    return rules.max_bytes is not None and size > rules.max_bytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from duolog.log.batch import TARGET_BYTES, encode_small
 from duolog.log.catalogue import NEXT_TOPIC_ID, Catalogue
@@ -23,6 +24,7 @@ from duolog.log.model import Head, Record, Topic, TopicPartition
 from duolog.log.positions import PositionKey, StoredPosition, pack_position
 from duolog.log.published import REMEMBERED_SEQUENCES, highest_sequence
 from duolog.log.readback import read_back
+from duolog.log.removals import Removal, note_removals, remove
 from duolog.log.state import State
 from duolog.log.store import MAX_WRITE_BYTES, WriteBatch, WriteFailed
 from duolog.log.times import BatchSize, pack_batch_size
@@ -48,6 +50,7 @@ class Round:
         self._published: dict[bytes, bytes] = {}
         self._sequences: dict[str, int] = {}
         self._latest: dict[TopicPartition, LatestOfPartition] = {}
+        self._removals: list[Removal] = []
         self._afterwards: list[Callable[[], None]] = []
         self.state = state
         self.catalogue = state.catalogue
@@ -105,8 +108,9 @@ class Round:
 
     def set_mirror(self, where: TopicPartition, mirror: StoredMirror | None) -> None:
         """Change a partition's mirror, or forget it."""
-        self.is_changed = True
-        self._mirrors[where] = mirror
+        if mirror is not self.mirror(where):
+            self.is_changed = True
+            self._mirrors[where] = mirror
 
     @property
     def mirror_modes(self) -> StoredModes:
@@ -115,8 +119,9 @@ class Round:
 
     def set_mirror_modes(self, modes: StoredModes) -> None:
         """Change what is wanted of mirrors."""
-        self.is_changed = True
-        self._mirror_modes = modes
+        if modes != self.mirror_modes:
+            self.is_changed = True
+            self._mirror_modes = modes
 
     def stored_publish(self, writer: str, sequence: int) -> bytes | None:
         """What is remembered of a publisher's sequence."""
@@ -172,10 +177,28 @@ class Round:
             self.batch.put("topics", topic_key(changed.id), topic_to_bytes(changed))
         self.batch.put("meta", NEXT_TOPIC_ID, b"%d" % catalogue.next_id)
 
+    def remove_records(self, removal: Removal) -> None:
+        """Remove records below a start that this round raises, or of a topic that it drops."""
+        self.is_changed = True
+        self._removals.append(removal)
+
     def afterwards(self, call: Callable[[], None]) -> None:
         """Call this when the round is durable, before readers and callers learn of it."""
         self.is_changed = True
         self._afterwards.append(call)
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Its jobs have found everything as they want it: there is nothing to write."""
+        return not (
+            self._batch.operations
+            or self._records
+            or self._heads
+            or self._positions
+            or self._mirrors
+            or self._mirror_modes
+            or self._removals
+        )
 
     def write(self) -> None:
         """Records first, heads last. Durable on return.
@@ -219,6 +242,7 @@ class Round:
             write_modes(self._batch, self._state.mirror_modes, self._mirror_modes)
         for where, head in self._heads.items():
             self._batch.put("heads", partition_key(where), pack_head(head))
+        note_removals(self._batch, self._removals)
         self._batch.put("meta", _LAST_ROUND, self._number)
         last.extend(self._batch)
         return [*pieces, last]
@@ -251,6 +275,20 @@ class Round:
         if self._heads:
             self._state.heads.publish(self._heads)
         self._state.counters.records_appended += sum(map(len, self._records.values()))
+
+    def remove_gone(self) -> None:
+        """Remove the records that readers no longer ask for, now that the round was published.
+
+        What fails here is done by recovery: it opens the log anew, before the next write.
+        """
+        if not self._removals:
+            return
+        batch = WriteBatch()
+        remove(batch, self._removals)
+        self._state.options.fault("removal.shown")
+        with suppress(WriteFailed):
+            self._state.store.write(batch, self._incarnation)
+            self._state.options.fault("removal.written")
 
     def _encoded(
         self, where: TopicPartition, records: list[Record]

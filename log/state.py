@@ -24,7 +24,9 @@ from duolog.log.model import TopicPartition
 from duolog.log.moves import PositionMoves
 from duolog.log.options import LogOptions
 from duolog.log.positions import Positions, load_positions
+from duolog.log.removals import finish_removals
 from duolog.log.store import RECOVERY_BYTES, Store
+from duolog.log.times import OldestBatches
 
 _SPACE_KNOWN_SECONDS = 0.1  # asking costs 5 us and lets go of Python's lock, in every round
 
@@ -55,6 +57,7 @@ class State:
     gates: Gates[TopicPartition] = field(default_factory=Gates)
     writers: Gates[str] = field(default_factory=Gates)
     latest_changes: LatestChanges = field(default_factory=LatestChanges)
+    oldest_batches: OldestBatches = field(default_factory=OldestBatches)
     counters: Counters = field(default_factory=Counters)
     _space_known_until: float = 0.0
 
@@ -65,9 +68,11 @@ class State:
         self.mirrors = load_mirrors(self.store)
         self.mirror_modes = load_modes(self.store)
         heads = load_heads(self.store)
+        self.heads.replace(heads)  # before what lies below a start is removed
+        finish_removals(self.store)
         remove_debris(self.store, self.catalogue, heads)
-        self.heads.replace(heads)
         self.latest_changes.clear()
+        self.oldest_batches.clear()
         self.counters.counters_restored = len(heads)
 
     def ensure_writable(self) -> None:

@@ -9,7 +9,7 @@ batches.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from duolog.log.keys import LAST_OFFSET, parse_time_key, time_key
@@ -62,3 +62,29 @@ def first_reaching(store: Store, where: TopicPartition, ts_ms: int) -> TimedBatc
     for key, value in page:
         return TimedBatch(*parse_time_key(key), BatchSize(*_SIZE.unpack(value)))
     return None
+
+
+class OldestBatches:
+    """The running maximum of each partition's first batch, looked up once for each start."""
+
+    def __init__(self) -> None:
+        self._known: dict[TopicPartition, tuple[int, int]] = {}
+
+    def running_max_ms(self, store: Store, where: TopicPartition, start: int) -> int | None:
+        """Of the batch at the start of a partition that has records."""
+        known = self._known.get(where)
+        if known is not None and known[0] == start:
+            return known[1]
+        found = first_reaching(store, where, 0)
+        if found is None:
+            return None
+        if found.base_offset == start:  # else what lies before it is still being removed
+            self._known[where] = start, found.running_max_ms
+        return found.running_max_ms
+
+    def clear(self) -> None:
+        self._known.clear()
+
+    def forget(self, gone: Collection[TopicPartition]) -> None:
+        for where in gone:
+            self._known.pop(where, None)

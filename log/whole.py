@@ -13,7 +13,7 @@ from duolog.errors import DamagedLog
 from duolog.log.batch import check, read_header
 from duolog.log.catalogue import partitions_of
 from duolog.log.keys import record_base_offset, record_key
-from duolog.log.model import Topic, TopicPartition
+from duolog.log.model import Head, Topic, TopicPartition
 from duolog.log.state import State
 from duolog.log.store import Family
 from duolog.log.times import timed_batches
@@ -40,9 +40,10 @@ def check_whole(state: State, advance: Callable[[int], object] = lambda _: None)
     topics = tuple(state.catalogue.by_id.values())
     for topic in topics:
         for where in partitions_of(topic):
-            size += _check_partition(state, topic, where, advance)
+            checked = _check_partition(state, topic, where, advance)
             partitions += 1
-            records += state.heads.get(where).records
+            records += checked.records
+            size += checked.bytes
     for family in _OTHER_FAMILIES:
         _read_through(state, family)
     return Whole(len(topics), partitions, records, size)
@@ -50,8 +51,25 @@ def check_whole(state: State, advance: Callable[[int], object] = lambda _: None)
 
 def _check_partition(
     state: State, topic: Topic, where: TopicPartition, advance: Callable[[int], object]
+) -> Whole:
+    while True:
+        head = state.heads.get(where)
+        try:
+            size = _check_records(state, topic, where, head, advance)
+        except DamagedLog:
+            if state.heads.get(where).start == head.start:
+                raise  # else retention was quicker: read what it has left
+        else:
+            return Whole(records=head.records, bytes=size)
+
+
+def _check_records(
+    state: State,
+    topic: Topic,
+    where: TopicPartition,
+    head: Head,
+    advance: Callable[[int], object],
 ) -> int:
-    head = state.heads.get(where)
     named = f"topic '{topic.name}' partition {where.partition}"
     reached: int | None = None
     size = 0
@@ -59,6 +77,8 @@ def _check_partition(
     while page := state.store.scan("records", lower, upper, max_bytes=_PAGE_BYTES):
         for key, encoded in page:
             first, count = record_base_offset(key), read_header(encoded).count
+            if first + count <= head.start:  # its removal is under way
+                continue
             fits = first <= head.start < first + count if reached is None else first == reached
             if not fits:
                 _lacks(named, head.start if reached is None else reached, first)

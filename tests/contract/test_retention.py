@@ -87,8 +87,8 @@ def test_a_partition_emptied_by_retention_counts_on(form: Form, filled: LogAcces
 
 def test_it_can_be_cancelled(log: LogAccess, form: Form) -> None:
     for name in ("orders", "other"):
-        log.create_topic(name, TopicSettings(partitions=4, retention=Retention(seconds=1)))
-        log.publish(name, [Record(b"v", partition=n) for n in range(4)])
+        log.create_topic(name, TopicSettings(partitions=50, retention=Retention(seconds=1)))
+        log.publish(name, [Record(b"v", partition=n) for n in range(50)])
     form.clock.advance(seconds=60)
 
     def gone() -> int:
@@ -98,8 +98,8 @@ def test_it_can_be_cancelled(log: LogAccess, form: Form) -> None:
     assert gone() == 0
     run = log.enforce_retention(cancelled=lambda: gone() > 0)
     assert run.cancelled
-    assert 0 < run.total.messages_deleted == gone() < 8
-    assert log.enforce_retention().total.messages_deleted == 8 - run.total.messages_deleted
+    assert 0 < run.total.messages_deleted == gone() < 100
+    assert log.enforce_retention().total.messages_deleted == 100 - run.total.messages_deleted
 
 
 def test_limits_apply_to_their_topic_alone(filled: LogAccess, form: Form) -> None:

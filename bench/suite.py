@@ -21,6 +21,7 @@ from bench.scratch import Scratch
 from bench.serve_consume import ServeConsumeBenchmark
 from bench.serve_polls import ServePollsBenchmark
 from bench.serve_publish import ServePublishBenchmark
+from bench.slices import SlicesBenchmark
 from bench.spark_sink import SparkSinkBenchmark
 from bench.spark_source import SparkSourceBenchmark
 
@@ -45,6 +46,7 @@ def all_benchmarks(flat_records: int) -> dict[str, Benchmark]:
         MemoryBenchmark(),
         PublishBenchmark(),
         FetchBenchmark(),
+        SlicesBenchmark(),
         RoutingBenchmark(),
         HashBenchmark(),
         AvroEncodeBenchmark(),

@@ -9,18 +9,19 @@ memory does not grow with the epoch.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Any
 
 from duolog.errors import NotWritten, StagedForOtherTopic, UnknownTopic
-from duolog.log.batch import decode, encode
+from duolog.log.batch import encode, read_header
 from duolog.log.batch_check import BatchLimits
 from duolog.log.catalogue import Catalogue, partition_of
 from duolog.log.commits import settle
 from duolog.log.debris import remove_beyond
 from duolog.log.dedup import LatestOfPartition, keep_news
-from duolog.log.epoch_parts import EpochParts, Place
+from duolog.log.epoch_parts import EpochParts, Place, staged_records
 from duolog.log.epochs import (
     StoredEpoch,
     check_at,
@@ -37,6 +38,7 @@ from duolog.log.names import check_writer
 from duolog.log.part import Fingerprint, Part
 from duolog.log.readback import read_back
 from duolog.log.record_files import RecordFiles, large_shares
+from duolog.log.slice_merge import EncodedSlice, SliceMerger
 from duolog.log.staging import staging_folder, sweep
 from duolog.log.state import State
 from duolog.log.store import MAX_WRITE_BYTES, Store, WriteBatch, WriteFailed
@@ -173,20 +175,29 @@ class _Attempt:
         store = self.state.store
         batch = WriteBatch()
         give_way = _GiveWay(store)
-        for staged, read in self.plan.content.read(self._hand_over_files()):
-            where = TopicPartition(staged.topic_id, staged.partition)
-            count, encoded = staged.count, read
-            if self._leaves_out_repeats(where):
-                count, encoded = self._news_of(where, encoded, staged.max_ts_ms)
-                if not count:
-                    continue
-            if batch.operations and batch.size_bytes + len(encoded) > MAX_WRITE_BYTES:
+        for where, ready in self._batches(self._hand_over_files()):
+            if batch.operations and batch.size_bytes + len(ready.encoded) > MAX_WRITE_BYTES:
                 store.wait_for_room()
                 store.write(batch, self._incarnation)
                 batch = WriteBatch()
                 give_way()
-            batch.put("records", self._grow(where, count, encoded, staged.max_ts_ms), encoded)
+            batch.put("records", self._grow(where, ready), ready.encoded)
         store.write(batch, self._incarnation)
+
+    def _batches(self, places: Sequence[Place]) -> Iterator[tuple[TopicPartition, EncodedSlice]]:
+        """What is to be stored, small slices joined. Each is counted before the next is taken."""
+        merger = SliceMerger()
+        for staged, encoded in self.plan.content.read(places):
+            where = TopicPartition(staged.topic_id, staged.partition)
+            slice_ = EncodedSlice(staged.count, staged.max_ts_ms, encoded)
+            if self._leaves_out_repeats(where):
+                base_offset = self._head(where).next_offset + merger.waiting_records(where)
+                news, slice_ = self._news_of(where, slice_, base_offset)
+                if news.num_rows:
+                    yield from merger.add(where, slice_, news)
+            else:
+                yield from merger.add(where, slice_)
+        yield from merger.finish()
 
     def _hand_over_files(self) -> Sequence[Place]:
         """Let the store have large shares as files; what is left to be written."""
@@ -204,9 +215,8 @@ class _Attempt:
         give_way = _GiveWay(self.state.store)
         with RecordFiles(self.state.store, folder) as files:
             for where, share in sorted(shares.items()):
-                for staged, encoded in self.plan.content.read(share):
-                    key = self._grow(where, staged.count, encoded, staged.max_ts_ms)
-                    files.add(key, encoded)
+                for _, ready in self._batches(share):
+                    files.add(self._grow(where, ready), ready.encoded)
                     give_way()
                 files.end_share()
             self.state.options.fault("append.files_made")
@@ -220,32 +230,37 @@ class _Attempt:
     def _leaves_out_repeats(self, where: TopicPartition) -> bool:
         return self.wheres[where].settings.dedup_window_seconds is not None
 
-    def _grow(self, where: TopicPartition, count: int, encoded: bytes, max_ts_ms: int) -> bytes:
+    def _grow(self, where: TopicPartition, ready: EncodedSlice) -> bytes:
         """Count a batch to its partition; the batch's key."""
-        head = self._head(where)
-        last_ts_ms = max(head.last_ts_ms, max_ts_ms)
+        head, size = self._head(where), len(ready.encoded)
+        last_ts_ms = max(head.last_ts_ms, ready.max_ts_ms)
         self._last.put(
             "times",
             time_key(where, last_ts_ms, head.next_offset),
-            pack_batch_size(BatchSize(count, len(encoded))),
+            pack_batch_size(BatchSize(ready.count, size)),
         )
         self.heads[where] = Head(
-            head.start, head.next_offset + count, head.bytes + len(encoded), last_ts_ms
+            head.start, head.next_offset + ready.count, head.bytes + size, last_ts_ms
         )
         return record_key(where, head.next_offset)
 
-    def _news_of(self, where: TopicPartition, encoded: bytes, max_ts_ms: int) -> tuple[int, bytes]:
-        """The batch without what repeats its key's latest change."""
+    def _news_of(
+        self, where: TopicPartition, slice_: EncodedSlice, base_offset: int
+    ) -> tuple[Any, EncodedSlice]:
+        """The records without those that repeat their key's latest change, and their batch."""
         if where not in self.latest:
             self.latest[where] = self.state.latest_changes.of(
-                self.wheres[where], where, max_ts_ms, read_back(self.state)
+                self.wheres[where], where, slice_.max_ts_ms, read_back(self.state)
             )
-        records = decode(encoded)
-        news = keep_news(records, self.latest[where], self._head(where).next_offset)
+        records = staged_records(slice_.encoded)
+        news = keep_news(records, self.latest[where], base_offset)
         if news.num_rows == records.num_rows:
-            return records.num_rows, encoded
+            return records, slice_
         self.duplicates_dropped += records.num_rows - news.num_rows
-        return news.num_rows, encode(news) if news.num_rows else b""
+        if news.num_rows:
+            encoded = encode(news)
+            slice_ = EncodedSlice(news.num_rows, read_header(encoded).max_ts_ms, encoded)
+        return news, slice_
 
     def _write_heads(self) -> None:
         plan = self.plan

@@ -9,10 +9,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from io import BytesIO, FileIO
+from typing import Any
 
-from duolog.errors import DamagedPart, RecordTooLarge
+from duolog.errors import DamagedLog, DamagedPart, RecordTooLarge
 from duolog.log.arrow_metadata import WrongBatch
-from duolog.log.batch import BatchHeader
+from duolog.log.batch import BatchHeader, decode
 from duolog.log.batch_check import BatchLimits, check_batch
 from duolog.log.model import TopicPartition
 from duolog.log.part import Part, StagedBatch
@@ -143,6 +144,17 @@ class EpochParts:
                         "kept. Run the write again."
                     )
             yield content
+
+
+def staged_records(encoded: bytes) -> Any:
+    """The records of a staged batch, which was checked before."""
+    try:
+        return decode(encoded)
+    except DamagedLog as error:
+        raise DamagedPart(
+            "A part holds a batch that cannot be read any more. Run the write again; if it comes "
+            "back, check the staging folder's disk."
+        ) from error
 
 
 def _check_claims(staged: StagedBatch, header: BatchHeader) -> None:

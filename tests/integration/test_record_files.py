@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from duolog.errors import DiskFull, NotWritten, WritesRefused
-from duolog.log import record_files
+from duolog.log import record_files, slice_merge
 from duolog.log.embedded import EmbeddedLog, open_log
 from duolog.log.model import Op, Record, TopicSettings
 from duolog.log.options import FaultPoint, LogOptions
@@ -24,6 +24,7 @@ def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few records are a large share, and several files."""
     monkeypatch.setattr(record_files, "SHARE_BYTES", 2000)
     monkeypatch.setattr(record_files, "_FILE_BYTES", 1500)
+    monkeypatch.setattr(slice_merge, "SMALL_BYTES", 0)
 
 
 class Faults:
@@ -209,3 +210,29 @@ def test_a_topic_that_leaves_out_repeats_is_written_record_by_record(
     assert "store.take_files" not in faults.passed
     assert answer.duplicates_dropped == 29
     assert [record.value for record in log.fetch("latest", 0, 0)] == [b"same" + bytes(2000)]
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_small_slices_of_a_large_share_are_joined(
+    log: EmbeddedLog,
+    faults: Faults,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    taken: bool,
+) -> None:
+    monkeypatch.setattr(slice_merge, "SMALL_BYTES", 128 << 10)
+    if not taken:  # what died there has to be removed, and files do not lie over removed records
+        faults.at = "append.records_written"
+        with pytest.raises(RuntimeError):
+            log.append(STREAM, 0, parts(log))
+    topic = log.topic("orders")
+    made = [part_of(topic, {0: [value], 1: [value]}) for value in LARGE]
+    log.append(STREAM, 0, made)
+    assert faults.passed.count("store.take_files") == 1 + (not taken)
+    for partition in (0, 1):
+        assert values(log, partition) == LARGE
+        assert len(log.fetch_encoded("orders", partition, 0).batches) == 1
+    log.close()
+    with opened(tmp_path) as again:
+        assert (values(again, 0), values(again, 1)) == (LARGE, LARGE)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from duolog.errors import DamagedLog, DuologError, InvalidRecord, UnsupportedFormat
 from duolog.log.batch import HEADER_BYTES, RECORD_SCHEMA, decode, encode, encode_small, read_header
 from duolog.log.model import Op, PayloadMode, Record
+from tests.support.records import record_batch
 
 names = st.text(max_size=8)
 contents = st.none() | st.binary(max_size=40)
@@ -166,3 +167,14 @@ def test_each_flipped_bit_of_the_header_is_noticed(old: bytes) -> None:
         for flip in range(1, 256):
             with pytest.raises((DamagedLog, UnsupportedFormat)):
                 decode(old[:at] + bytes([old[at] ^ flip]) + old[at + 1 :])
+
+
+def test_a_slice_without_headers_takes_no_more_than_its_own_records() -> None:
+    large = record_batch([b"value"] * 50_000)
+    own = record_batch([b"value"] * 30)
+    encoded = encode(large.slice(7, 30))
+    assert len(encoded) <= 2 * len(encode(own))
+    decoded = decode(encoded)
+    decoded.validate(full=True)
+    assert decoded.to_pylist() == own.to_pylist()
+    assert decoded.get_total_buffer_size() < 2000  # it was 400,000

@@ -31,6 +31,7 @@ from bench.serve_consume import ServeConsumeBenchmark
 from bench.serve_polls import ServePollsBenchmark
 from bench.serve_publish import ServePublishBenchmark
 from bench.shown import markdown, print_report
+from bench.slices import SlicesBenchmark
 from bench.spark_sink import SparkSinkBenchmark
 from bench.spark_source import SparkSourceBenchmark
 from bench.suite import Benchmark, all_benchmarks
@@ -44,6 +45,7 @@ TINY: dict[str, Benchmark] = {
             publishers=3, paced_per_second=300, seconds=0.1, rounds=1, beside_records=400
         ),
         FetchBenchmark(records=2000, point_fetches=5, rounds=1),
+        SlicesBenchmark(records=2000, partitions=2, many_tasks=20, rounds=1),
         RoutingBenchmark(rows=200, rounds=1),
         HashBenchmark(records=200, scalar_records=50, rounds=1),
         AvroEncodeBenchmark(rows=200, batches=1, fastavro_rows=50, rounds=1, with_spark=False),
@@ -76,6 +78,7 @@ TARGETS = {
     "memory": {"≤ 300 MiB"},
     "publish": {"≤ 2 ms", "≥ 20,000 /s"},
     "fetch": {"≥ 1 GB/s", "≤ 2 ms"},
+    "slices": {"≤ 1.5 x"},
     "spark-sink": {"≥ 1.5 x", "≤ 1.5 x", "≤ 1.2 x"},
     "spark-source": {"≥ 3 x"},
     "mirror": {"≥ 2 x", "≥ 4 x", "≥ 8 x", "≥ 1.3 x", "≤ 300 MiB", "≤ 100 ms", "≤ 200 ms"},

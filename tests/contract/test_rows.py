@@ -78,7 +78,9 @@ def test_arrow_columns_may_come_in_any_order(diffs: LogAccess, form_of_before: s
         "dicts": [old[0], None],
     }[form_of_before]
     diffs.publish_rows(TABLE, Op.UPDATE, rows, ["id"], before=before)
-    second = ({}, {}) if form_of_before in ("table", "batch") else (None, {"id": 2, "qty": 4})
+    second: tuple[Any, Any] = (
+        ({}, {}) if form_of_before in ("table", "batch") else (None, {"id": 2, "qty": 4})
+    )
     assert images(diffs) == [({"qty": 2}, {"qty": 3}), second]
 
 

@@ -29,7 +29,7 @@ from duolog.log.model import (
 )
 from duolog.log.state import State
 from duolog.log.taking import check_in_range, check_limits, take
-from duolog.log.times import first_reaching
+from duolog.log.times import timed_batches
 from duolog.log.timestamps import LATEST_TIME_MS
 
 # What a reader takes whole, far behind the head, is not kept: whoever catches up passes once, and
@@ -138,15 +138,23 @@ class Reader:
                         head = self.head(topic, where)
 
     def _offset_at_time(self, topic: Topic, where: TopicPartition, ts_ms: int, head: Head) -> int:
-        found = first_reaching(self._state.store, where, min(max(0, ts_ms), LATEST_TIME_MS))
-        if found is None or found.base_offset >= head.next_offset:
-            return head.next_offset
-        if found.base_offset < head.start:
-            return head.start
-        base, records, _ = self._batch_at(topic, where, found.base_offset, found.base_offset)
-        self._state.cache.add(where, base, records)
-        row = int(np.argmax(records.column("ts").to_numpy() >= ts_ms))
-        return found.base_offset + row
+        reached = min(max(0, ts_ms), LATEST_TIME_MS)
+        for entry in timed_batches(self._state.store, where, reached):
+            if entry.base_offset >= head.next_offset:
+                break
+            beyond = entry.base_offset + entry.size.records
+            if beyond <= head.start:  # its removal is under way
+                continue
+            base, records, _ = self._batch_at(
+                topic, where, max(entry.base_offset, head.start), entry.base_offset
+            )
+            self._state.cache.add(where, base, records)
+            late = records.column("ts").to_numpy() >= ts_ms
+            late[: max(0, head.start - base)] = False
+            if late.any():
+                return base + int(np.argmax(late))
+            # The record whose time is the running maximum lay before the start, and is gone.
+        return head.next_offset
 
     def _check_in_range(self, topic: Topic, where: TopicPartition, offset: int, head: Head) -> None:
         check_in_range(topic.name, where.partition, offset, head.start, head.next_offset)

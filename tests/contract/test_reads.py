@@ -149,6 +149,25 @@ def test_reading_after_retention(filled: LogAccess) -> None:
     assert filled.resolve("orders", 0, AtTimestamp(0)) == 101
 
 
+def test_a_seek_by_time_does_not_stop_at_what_is_gone(form: Form) -> None:
+    """A later time than all that follows went with CLEAR, or with retention by bytes."""
+    log = form.open()
+    now_ms = form.clock.now_ms()
+    for name in ("cleared", "cut"):
+        log.create_topic(name)
+        log.publish(name, Record(b"latest" * 1000, ts_ms=now_ms + 9_000))
+    log.clear_topic("cleared")
+    for name in ("cleared", "cut"):
+        for ts_ms in (1_000, 3_000, 2_000):
+            log.publish(name, Record(b"later", ts_ms=now_ms + ts_ms))
+    log.set_retention("cut", Retention(max_bytes=1_000))
+    assert log.enforce_retention().by_topic["cut"].messages_deleted == 1
+    for opened in form.now_and_restarted(log):
+        for name in ("cleared", "cut"):
+            for ts_ms, offset in ((500, 1), (1_000, 1), (2_000, 2), (3_000, 2), (3_001, 4)):
+                assert opened.resolve(name, 0, AtTimestamp(now_ms + ts_ms)) == offset
+
+
 def test_the_cache_answers_what_was_read_before(form: Form) -> None:
     log = form.open()
     topic = log.create_topic("orders")

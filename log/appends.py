@@ -250,7 +250,11 @@ class _Attempt:
         """The records without those that repeat their key's latest change, and their batch."""
         if where not in self.latest:
             self.latest[where] = self.state.latest_changes.of(
-                self.wheres[where], where, slice_.max_ts_ms, read_back(self.state)
+                self.wheres[where],
+                where,
+                self.state.heads.get(where),
+                self.state.options.clock.now_ms(),
+                read_back(self.state),
             )
         records = staged_records(slice_.encoded)
         news = keep_news(records, self.latest[where], base_offset)

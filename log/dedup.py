@@ -2,17 +2,25 @@
 
 Only the latest counts: A, B, A stays three. Kept in memory per partition, and read back from the
 log's own records when a partition is first written to after opening.
+
+A change is remembered for one window of the partition's time. That time is the highest timestamp
+written so far, but never ahead of the owner's clock: so one timestamp from the future neither ends
+the memory of what came before it nor makes what comes after it stay. A clock that was ahead and is
+set back takes the partition's time back with it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections import OrderedDict
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from duolog.log.model import Op, Topic, TopicPartition
+from duolog.log.model import Head, Op, Topic, TopicPartition
+
+_FORGOTTEN_AT_ONCE = 1024  # with each write, beside two for each new change: about 0.5 ms
 
 
 class Seen(NamedTuple):
@@ -21,6 +29,7 @@ class Seen(NamedTuple):
     ts_ms: int
     digest: bytes
     offset: int
+    partition_ms: int  # the partition's time when it was written
 
 
 class ReadBack(Protocol):
@@ -28,14 +37,41 @@ class ReadBack(Protocol):
 
     def __call__(
         self, where: TopicPartition, from_ms: int
-    ) -> list[tuple[bytes | None, int, int, str | None, bytes | None, int]]: ...
+    ) -> Iterable[tuple[bytes | None, int, int, str | None, bytes | None, int]]: ...
+
+
+class _Memory:
+    """One partition's latest changes, in the order in which they were written."""
+
+    def __init__(self, time_ms: int) -> None:
+        self.latest: OrderedDict[bytes, Seen] = OrderedDict()
+        self.time_ms = time_ms
+
+    def put(self, key: bytes, seen: Seen) -> None:
+        self.latest[key] = seen
+        self.latest.move_to_end(key)
+
+    def forget_expired(self, time_ms: int, window_ms: int, start: int, at_most: int) -> None:
+        """Forget from the oldest on; as much work as is said, so that no write waits for long."""
+        latest = self.latest
+        for _ in range(at_most):
+            if not latest:
+                return
+            key = next(iter(latest))
+            if not _is_expired(latest[key], time_ms, window_ms, start):
+                return
+            del latest[key]
 
 
 class LatestChanges:
     """The latest change of each key, for the partitions of topics with a window."""
 
     def __init__(self) -> None:
-        self._partitions: dict[TopicPartition, dict[bytes, Seen]] = {}
+        self._partitions: dict[TopicPartition, _Memory] = {}
+
+    def __len__(self) -> int:
+        """How many changes are in memory."""
+        return sum(len(memory.latest) for memory in self._partitions.copy().values())
 
     def clear(self) -> None:
         self._partitions.clear()
@@ -45,28 +81,48 @@ class LatestChanges:
             self._partitions.pop(where, None)
 
     def of(
-        self, topic: Topic, where: TopicPartition, newest_ms: int, read_back: ReadBack
+        self,
+        topic: Topic,
+        where: TopicPartition,
+        head: Head,
+        now_ms: int,
+        read_back: ReadBack,
     ) -> LatestOfPartition:
         """A view to decide with. Its changes are kept only by `keep`."""
         window_ms = int((topic.settings.dedup_window_seconds or 0) * 1000)
-        if where not in self._partitions:
-            latest: dict[bytes, Seen] = {}
-            for key, ts_ms, op, table, value, offset in read_back(
-                where, max(0, newest_ms - window_ms)
-            ):
-                if key is not None and op != Op.NONE:
-                    latest[key] = Seen(ts_ms, digest(op, table, value), offset)
-            self._partitions[where] = latest
-        return LatestOfPartition(self._partitions[where], window_ms)
+        memory = self._partitions.get(where)
+        if memory is None:
+            from_ms = max(0, min(now_ms, head.last_ts_ms) - window_ms)
+            memory = _read_back(read_back(where, from_ms), window_ms, now_ms)
+            self._partitions[where] = memory
+        return LatestOfPartition(memory, window_ms, head.start, now_ms)
+
+
+def _read_back(
+    records: Iterable[tuple[bytes | None, int, int, str | None, bytes | None, int]],
+    window_ms: int,
+    now_ms: int,
+) -> _Memory:
+    memory = _Memory(0)
+    for key, ts_ms, op, table, value, offset in records:
+        if ts_ms <= now_ms:  # when one from the future was written, nobody knows now
+            memory.time_ms = max(memory.time_ms, ts_ms)
+        if key is not None and op != Op.NONE:
+            memory.put(key, Seen(ts_ms, digest(op, table, value), offset, memory.time_ms))
+            memory.forget_expired(memory.time_ms, window_ms, 0, 2)
+    return memory
 
 
 class LatestOfPartition:
     """One partition's latest changes, with those that are not durable yet laid over them."""
 
-    def __init__(self, latest: dict[bytes, Seen], window_ms: int) -> None:
-        self._latest = latest
+    def __init__(self, memory: _Memory, window_ms: int, start: int, now_ms: int) -> None:
+        self._memory = memory
         self._window_ms = window_ms
-        self._new: dict[bytes, Seen] = {}
+        self._now_ms = now_ms
+        self._new = _Memory(memory.time_ms)
+        self._noted = 0
+        self.start = start  # what lies below it is gone: nothing repeats it
 
     def repeats(
         self, key: bytes | None, ts_ms: int, op: int, table: str | None, value: bytes | None
@@ -74,10 +130,11 @@ class LatestOfPartition:
         """The offset of the change that this one repeats, or None when it is news."""
         if key is None or op == Op.NONE:
             return None
-        seen = self._new.get(key) or self._latest.get(key)
+        seen = self._new.latest.get(key) or self._memory.latest.get(key)
         if (
             seen is not None
             and abs(ts_ms - seen.ts_ms) <= self._window_ms
+            and not _is_expired(seen, self._time(ts_ms), self._window_ms, self.start)
             and seen.digest == digest(op, table, value)
         ):
             return seen.offset
@@ -93,19 +150,31 @@ class LatestOfPartition:
         offset: int,
     ) -> None:
         """This change is written."""
+        new = self._new
+        new.time_ms = self._time(ts_ms)
         if key is not None and op != Op.NONE:
-            self._new[key] = Seen(ts_ms, digest(op, table, value), offset)
+            new.put(key, Seen(ts_ms, digest(op, table, value), offset, new.time_ms))
+            new.forget_expired(new.time_ms, self._window_ms, self.start, 2)
+            self._noted += 1
 
     def keep(self) -> None:
-        """What was noted is durable. What has left the window is forgotten now and then."""
-        before = len(self._latest)
-        self._latest.update(self._new)
-        if self._new and len(self._latest) > 2 * max(before, 1024):
-            newest = max(seen.ts_ms for seen in self._new.values())
-            old = [k for k, s in self._latest.items() if newest - s.ts_ms > self._window_ms]
-            for key in old:
-                del self._latest[key]
-        self._new = {}
+        """What was noted is durable."""
+        memory, new = self._memory, self._new
+        for key, seen in new.latest.items():
+            memory.put(key, seen)
+        memory.time_ms = new.time_ms
+        at_most = _FORGOTTEN_AT_ONCE + 2 * self._noted
+        memory.forget_expired(memory.time_ms, self._window_ms, self.start, at_most)
+        self._new, self._noted = _Memory(memory.time_ms), 0
+
+    def _time(self, ts_ms: int) -> int:
+        """The partition's time after a change with this timestamp."""
+        return min(self._now_ms, max(self._new.time_ms, ts_ms))
+
+
+def _is_expired(seen: Seen, time_ms: int, window_ms: int, start: int) -> bool:
+    # Also what was written ahead of the partition's time, by a clock that was set back since.
+    return seen.offset < start or abs(time_ms - seen.partition_ms) > window_ms
 
 
 def digest(op: int, table: str | None, value: bytes | None) -> bytes:

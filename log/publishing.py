@@ -237,7 +237,7 @@ def _add_news(
     """A record that repeats its key's latest change gets that one's offset."""
     ts_ms = round_.now_ms if record.ts_ms is None else record.ts_ms
     change = (record.key, ts_ms, int(record.op), record.table, record.value)
-    latest = round_.latest(topic, where, ts_ms)
+    latest = round_.latest(topic, where)
     offset = latest.repeats(*change)
     if offset is not None:
         return offset, False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from duolog.log.batch import decode
 from duolog.log.dedup import ReadBack
 from duolog.log.keys import record_base_offset, record_key
@@ -17,11 +19,10 @@ def read_back(state: State) -> ReadBack:
 
     def records_since(
         where: TopicPartition, from_ms: int
-    ) -> list[tuple[bytes | None, int, int, str | None, bytes | None, int]]:
+    ) -> Iterator[tuple[bytes | None, int, int, str | None, bytes | None, int]]:
         head = state.heads.get(where)
         first = first_reaching(state.store, where, from_ms)
         at = head.next_offset if first is None else max(first.base_offset, head.start)
-        found: list[tuple[bytes | None, int, int, str | None, bytes | None, int]] = []
         while at < head.next_offset:
             page = state.store.scan(
                 "records",
@@ -35,10 +36,9 @@ def read_back(state: State) -> ReadBack:
                     records.column(name).to_pylist()
                     for name in ("key", "ts", "op", "table", "value")
                 ]
-                found.extend(zip(*columns, range(base, base + records.num_rows), strict=True))
+                yield from zip(*columns, range(base, base + records.num_rows), strict=True)
                 at = base + records.num_rows
             if not page:
                 break
-        return found
 
     return records_since

@@ -151,14 +151,19 @@ class Round:
                 sequence_key(writer, max(0, next_sequence - 2 * REMEMBERED_SEQUENCES)),
             )
 
-    def latest(self, topic: Topic, where: TopicPartition, ts_ms: int) -> LatestOfPartition:
+    def latest(self, topic: Topic, where: TopicPartition) -> LatestOfPartition:
         """The latest changes of a partition's keys, for a topic that leaves out repeats."""
         self.is_changed = True
+        head = self.head(where)
         if where not in self._latest:
-            latest = self._state.latest_changes.of(topic, where, ts_ms, read_back(self._state))
+            latest = self._state.latest_changes.of(
+                topic, where, head, self.now_ms, read_back(self._state)
+            )
             self._latest[where] = latest
             self.afterwards(latest.keep)
-        return self._latest[where]
+        latest = self._latest[where]
+        latest.start = head.start  # retention may have raised it in this round
+        return latest
 
     def count_duplicates(self, repeated: int) -> None:
         """Records were left out as repeats."""

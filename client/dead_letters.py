@@ -11,18 +11,22 @@ Kafka Connect's dead letters:
 | exception.class.name        | the error's name, when one was given               |
 | exception.message           | its message                                        |
 | value.bytes                 | how long the value was, where it had to be cut     |
+| timestamp                   | the record's time, where it is too far ahead       |
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from typing import Final
 
 from duolog.client.messages import NewRecord
 from duolog.client.records import ConsumedRecord
+from duolog.log.record_check import MAX_HEADERS
 
 HEADER: Final = "__connect.errors."
 _MESSAGE_CHARACTERS: Final = 1000
+_MOST_OWN_HEADERS: Final = MAX_HEADERS - 10  # of the record: those above have to go in too
 
 
 def dead_letter(record: ConsumedRecord, group: str | None, reason: object) -> NewRecord:
@@ -38,10 +42,11 @@ def dead_letter(record: ConsumedRecord, group: str | None, reason: object) -> Ne
         told["exception.class.name"] = type(reason).__name__
     if reason is not None:
         told["exception.message"] = str(reason)[:_MESSAGE_CHARACTERS]
+    added = _headers(told)
     return NewRecord(
         record.payload,
         record.key,
-        (*record.headers, *_headers(told)),
+        (*record.headers[:_MOST_OWN_HEADERS], *added),
         op=record.op,
         table=record.table,
         payload_mode=record.payload_mode,
@@ -61,6 +66,14 @@ def cut_letter(letter: NewRecord) -> NewRecord:
         payload_mode=letter.payload_mode,
         ts_ms=letter.ts_ms,
     )
+
+
+def letter_of_now(letter: NewRecord) -> NewRecord:
+    """The same with the time at which it is written, for a record of an old log that no log would
+    take any more.
+    """
+    headers = (*letter.headers, *_headers({"timestamp": letter.ts_ms}))
+    return dataclasses.replace(letter, headers=headers, ts_ms=None)
 
 
 def letter_writer(record: ConsumedRecord, group: str) -> str:

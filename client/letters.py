@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from duolog.client.dead_letters import cut_letter, dead_letter, letter_writer
+from duolog.client.dead_letters import cut_letter, dead_letter, letter_of_now, letter_writer
 from duolog.client.host_calls import HostCalls
 from duolog.client.messages import NewRecord, message_of
 from duolog.client.options import ConsumerOptions
 from duolog.client.records import ConsumedRecord
-from duolog.errors import RecordTooLarge, SequenceContentMismatch, SequenceTooOld
+from duolog.errors import (
+    InvalidTimestamp,
+    RecordTooLarge,
+    SequenceContentMismatch,
+    SequenceTooOld,
+)
 
 
 class Letters:
@@ -28,6 +33,12 @@ class Letters:
     async def send(self, record: ConsumedRecord, reason: object) -> None:
         """Publish a record that is given up; durable when it returns."""
         letter = dead_letter(record, self._group, reason)
+        try:
+            await self._send_within_size(record, letter)
+        except InvalidTimestamp:
+            await self._send_within_size(record, letter_of_now(letter))
+
+    async def _send_within_size(self, record: ConsumedRecord, letter: NewRecord) -> None:
         try:
             await self._send(record, letter)
         except RecordTooLarge:

@@ -27,7 +27,14 @@ def dead_letters(
     name = options.dlq_topic or default_name(target, options.table)
     topic = _topic(log, name)
     _check_apart(topic, rows)
-    return DeadLetters(topic, writer.name, options.table, target, log.max_record_bytes)
+    return DeadLetters(
+        topic,
+        writer.name,
+        options.table,
+        target,
+        log.max_record_bytes,
+        log.max_timestamp_ahead_seconds,
+    )
 
 
 def default_name(topic: str | None, table: str | None) -> str:

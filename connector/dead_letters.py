@@ -23,24 +23,29 @@ alone, so that a repeat is known as one. Runs in Spark tasks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from duolog.connector.bad_rows import Bad
 from duolog.connector.row_text import cut_to_size, rows_as_json
 from duolog.connector.staged_part import StagedPart
 from duolog.log.batch import RECORD_SCHEMA
 from duolog.log.model import Op, PayloadMode, Topic
+from duolog.log.part import check_sizes
 from duolog.log.routing.kinds import is_binary, is_string, without_view
 from duolog.log.routing.murmur2 import partition_of_keys
+from duolog.log.timestamps import check_not_ahead, latest_allowed_ms
 
 HEADER = "__connect.errors."
 _MESSAGE_CHARACTERS = 2000
 _WRITTEN_AT_ONCE = 1000
+_CLOCKS_DIFFER_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class DeadLetters:
     table: str | None
     target: str | None  # the topic for all rows
     max_record_bytes: int
+    max_timestamp_ahead_seconds: float = math.inf
 
 
 @dataclass(slots=True)
@@ -65,6 +71,21 @@ class DeadLetterBox:
     rows: int = 0
     first: str = ""  # what was wrong with the first one
     _waiting: list[Bad] = field(default_factory=list)
+
+    def check_fit(self, records: pa.RecordBatch) -> None:
+        """Refuse records that the log would refuse, and with them the whole epoch."""
+        check_sizes(records, self.letters.max_record_bytes)
+        check_not_ahead(
+            pc.max(records.column("ts")).as_py() or 0, self.latest_ms, "A row like this"
+        )
+
+    @property
+    def latest_ms(self) -> int:
+        """The latest time that a row may have."""
+        # By the time of the plan, so that a repeat judges alike, and with room for two clocks.
+        ahead_seconds = self.letters.max_timestamp_ahead_seconds
+        room_seconds = min(_CLOCKS_DIFFER_SECONDS, ahead_seconds / 2)
+        return latest_allowed_ms(self.ts_ms, ahead_seconds - room_seconds)
 
     def add(self, bad: Bad, stage: str) -> None:
         """Take rows that were refused for one reason; `stage` says what they are."""

@@ -18,7 +18,6 @@ from duolog.connector.feeds.feed import Feed, FeedReader, Ordered
 from duolog.connector.row_text import change_rows
 from duolog.connector.staged_part import StagedPart
 from duolog.errors import InvalidRows
-from duolog.log.batch_check import check_sizes
 from duolog.log.model import Unrouted
 from duolog.log.part import Fingerprint
 from duolog.log.routing.changes import Changes
@@ -72,12 +71,11 @@ class TableRows:
         if box is None:
             yield route_prepared(changes, self.table, turn=turn)
             return
-        limit = box.letters.max_record_bytes
 
         def attempt(some: Changes) -> Routed:
             routed = route_prepared(some, self.table, turn=turn)
             for share in routed.records:
-                check_sizes(share.records, limit)
+                box.check_fit(share.records)
             return routed
 
         for found in sift(changes, attempt):

@@ -29,10 +29,10 @@ from duolog.connector.headers import is_headers, record_headers
 from duolog.connector.staged_part import StagedPart
 from duolog.errors import InvalidRows, UnknownTopic
 from duolog.log.batch import RECORD_SCHEMA
-from duolog.log.batch_check import check_sizes
 from duolog.log.model import Op, PayloadMode, Topic
 from duolog.log.routing.kinds import is_binary, is_string, without_view
 from duolog.log.routing.murmur2 import partition_of_keys
+from duolog.log.timestamps import LATEST_TIME_MS
 
 Placed = tuple[Topic, int, Any]  # topic, partition, records of batch.RECORD_SCHEMA
 
@@ -88,23 +88,24 @@ class TopicRows:
             for placed in self.records(rows, now_ms=now_ms, turn=turn):
                 part.add(*placed)
             return
-        limit = box.letters.max_record_bytes
 
         def attempt(some: pa.RecordBatch) -> list[Placed]:
             made = list(self.records(some, now_ms=now_ms, turn=turn))
             for _, _, records in made:
-                check_sizes(records, limit)
+                box.check_fit(records)
             return made
 
-        for found in sift(rows, attempt, self.suspects):
+        for found in sift(rows, attempt, lambda some: self.suspects(some, box.latest_ms)):
             if isinstance(found, Bad):
                 box.add(found, "row")
                 continue
             for placed in found:
                 part.add(*placed)
 
-    def suspects(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
-        """Numbers for rows whose topic or partition is not there."""
+    def suspects(
+        self, rows: pa.RecordBatch, latest_ms: int = LATEST_TIME_MS
+    ) -> npt.NDArray[np.int64]:
+        """Numbers for rows whose topic or partition is not there, or whose time is too late."""
         words = np.zeros(len(rows), np.int64)
         if self.topic is not None:
             limits = np.full(len(rows), self.topic.partitions)
@@ -121,6 +122,10 @@ class TopicRows:
         places = np.stack((words[wrong], wanted[wrong]), axis=1)
         _, number = np.unique(places, axis=0, return_inverse=True)
         numbers[wrong] = 1 + number.reshape(-1)
+        if "timestamp" in self.columns:
+            late = pc.greater(_whole_ms(rows.column("timestamp")), latest_ms)
+            is_late = pc.fill_null(late, False).to_numpy(zero_copy_only=False)
+            numbers[is_late & ~wrong] = numbers.max() + 1
         return numbers
 
     def records(self, rows: pa.RecordBatch, *, now_ms: int, turn: int) -> Iterator[Placed]:
@@ -214,15 +219,18 @@ def _bytes(column: pa.Array | None, rows: int) -> pa.BinaryArray:
 def _times(column: pa.Array | None, rows: int, now_ms: int) -> pa.Int64Array:
     if column is None:
         return pa.array(np.full(rows, now_ms, np.int64))
-    # Not rounded to the nearest one: a record must not be later than its row.
-    whole = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
-    times = pc.fill_null(whole, now_ms)
+    times = pc.fill_null(_whole_ms(column), now_ms)
     if pc.any(pc.less(times, 0)).as_py():
         raise InvalidRows(
             f"Column 'timestamp' is before 1970 in row {_first(pc.less(times, 0))} of a batch, "
             "which no record can have. Mend it, or leave the column out."
         )
     return times
+
+
+def _whole_ms(column: pa.Array) -> pa.Int64Array:
+    # Not rounded to the nearest one: a record must not be later than its row.
+    return column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
 
 
 def _places(

@@ -59,7 +59,11 @@ class LogAccess(Protocol):
 
     @property
     def max_record_bytes(self) -> int:
-        """A larger key and value together are refused."""
+        """Larger records are refused: key, value, headers and table together."""
+
+    @property
+    def max_timestamp_ahead_seconds(self) -> float:
+        """Records whose time is further ahead of the clock of the log's owner are refused."""
 
     # -- topics and routes
 

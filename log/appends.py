@@ -43,6 +43,7 @@ from duolog.log.staging import staging_folder, sweep
 from duolog.log.state import State
 from duolog.log.store import MAX_WRITE_BYTES, Store, WriteBatch, WriteFailed
 from duolog.log.times import BatchSize, pack_batch_size
+from duolog.log.timestamps import check_not_ahead, latest_allowed_ms
 
 _TRIES = 3
 
@@ -96,6 +97,11 @@ class Appender:
         return None if stored is None else stored.answer(repeated=False)
 
     def _write(self, plan: _Plan) -> StoredEpoch:
+        options = self._state.options
+        now_ms = options.clock.now_ms()
+        check_times(
+            plan.content.parts, latest_allowed_ms(now_ms, options.max_timestamp_ahead_seconds)
+        )
         plan.content.verify()
         self._state.options.fault("append.verified")
         for _ in range(_TRIES):
@@ -320,6 +326,12 @@ def fingerprints_of(parts: Sequence[Part]) -> dict[int, Fingerprint]:
         topic_id: reduce(Fingerprint.__add__, shares) for topic_id, shares in by_topic.items()
     }
     return {topic_id: total for topic_id, total in summed.items() if total != Fingerprint()}
+
+
+def check_times(parts: Sequence[Part], latest_ms: int) -> None:
+    """Refuse an epoch with a record that is further ahead than `latest_ms`."""
+    latest = max((staged.max_ts_ms for part in parts for staged in part.batches), default=0)
+    check_not_ahead(latest, latest_ms, "A record of an epoch")
 
 
 def _targets(catalogue: Catalogue, plan: _Plan) -> dict[TopicPartition, Topic]:

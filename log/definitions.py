@@ -51,7 +51,8 @@ class ClearTopic(Job):
         self.swept = held_by(self.topic, round_.state.heads)
         for where in partitions_of(self.topic):
             head = round_.head(where)
-            after = Head(head.next_offset, head.next_offset, 0, last_ts_ms=head.last_ts_ms)
+            # The highest time goes with the index of times: a wrong one is not carried on.
+            after = Head(head.next_offset, head.next_offset, 0, last_ts_ms=0)
             if after == head:  # it has nothing
                 continue
             round_.set_head(where, after)

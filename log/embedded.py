@@ -175,6 +175,10 @@ class EmbeddedLog:
         return self._state.options.max_record_bytes
 
     @property
+    def max_timestamp_ahead_seconds(self) -> float:
+        return self._state.options.max_timestamp_ahead_seconds
+
+    @property
     def folder(self) -> Path:
         return self._state.folder
 

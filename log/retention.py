@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from duolog.log.batch_ages import BatchAges
 from duolog.log.catalogue import partitions_of
 from duolog.log.commits import Committer, Job
 from duolog.log.keys import record_key
@@ -30,6 +31,7 @@ from duolog.log.rounds import Round
 from duolog.log.state import State
 from duolog.log.store import Store
 from duolog.log.times import timed_batches
+from duolog.log.timestamps import LATEST_TIME_MS, latest_allowed_ms
 
 _BATCHES_AT_ONCE = 4096  # of a partition; then it is looked whether the run was cancelled
 _PARTITIONS_AT_ONCE = 64  # in one round
@@ -91,13 +93,14 @@ class Cut:
 def find_cut(state: State, topic: Topic, where: TopicPartition) -> Cut | None:
     """What a partition is to lose now; None when memory is enough to say that it is nothing."""
     head, rules, now_ms = state.heads.get(where), topic.retention, state.options.clock.now_ms()
-    if not _may_lose(state, where, head, rules, now_ms):
+    latest_ms = latest_allowed_ms(now_ms, state.options.max_timestamp_ahead_seconds)
+    if not _may_lose(state, where, head, rules, now_ms, latest_ms):
         return None
-    found = cut(state.store, where, head, rules, now_ms)
+    found = cut(state.store, where, head, rules, now_ms, latest_ms=latest_ms)
     upto = _mirrored(topic, where, head, state.mirrors.get)
     if found.after.start <= upto:
         return found
-    within = cut(state.store, where, head, rules, now_ms, upto)
+    within = cut(state.store, where, head, rules, now_ms, upto, latest_ms)
     held_back = HeldBack(
         found.after.start - within.after.start, within.after.bytes - found.after.bytes
     )
@@ -156,15 +159,22 @@ def _mirrored(
 
 
 def _may_lose(
-    state: State, where: TopicPartition, head: Head, rules: Retention, now_ms: int
+    state: State,
+    where: TopicPartition,
+    head: Head,
+    rules: Retention,
+    now_ms: int,
+    latest_ms: int,
 ) -> bool:
-    """Whether the oldest batch goes. From memory, but for the first time that it is asked."""
+    """Whether the oldest batch may go. From memory, but for the first time that it is asked."""
     if not head.records:
         return False
     if _is_too_large(head.bytes, rules):
         return True
     oldest_ms = state.oldest_batches.running_max_ms(state.store, where, head.start)
-    return oldest_ms is not None and _is_too_old(oldest_ms, rules, now_ms)
+    if oldest_ms is None or rules.seconds is None:
+        return False
+    return oldest_ms > latest_ms or _is_too_old(oldest_ms, rules, now_ms)
 
 
 def cut(
@@ -174,27 +184,35 @@ def cut(
     rules: Retention,
     now_ms: int,
     upto: int | None = None,
+    latest_ms: int = LATEST_TIME_MS,
 ) -> Cut:
     """What goes by these rules.
 
     A batch goes when all its records are too old, or while the partition is larger than allowed;
-    none goes that has records at `upto` or beyond.
+    none goes that has records at `upto` or beyond. Times beyond `latest_ms` say nothing.
     """
+    oldest_ms = None if rules.seconds is None else now_ms - int(rules.seconds * 1000)
+    ages = BatchAges(store, where, oldest_ms, latest_ms)
     start, size = head.start, head.bytes
-    removal: Removal | None = None
+    found = Cut(where, head, head, None)
     for batch in itertools.islice(timed_batches(store, where), _BATCHES_AT_ONCE):
         beyond = batch.base_offset + batch.size.records
         if beyond <= start:  # gone already: its removal is under way
             continue
-        too_old = _is_too_old(batch.running_max_ms, rules, now_ms)
-        if not (too_old or _is_too_large(size, rules)) or batch.base_offset >= head.next_offset:
+        too_old = ages.is_too_old(batch)  # None: it goes if a later one does
+        too_large = _is_too_large(size, rules)
+        stays = too_old is False and not too_large
+        if stays or batch.base_offset >= head.next_offset:
             break
         if upto is not None and beyond > upto:
             break
         start = beyond
         size -= batch.size.length
-        removal = Removal(where, start, batch.running_max_ms, batch.base_offset)
-    return Cut(where, head, Head(start, head.next_offset, size, head.last_ts_ms), removal)
+        if too_old or too_large:
+            removal = Removal(where, start, batch.running_max_ms, batch.base_offset)
+            after = Head(start, head.next_offset, size, head.last_ts_ms)
+            found = Cut(where, head, after, removal)
+    return found
 
 
 def _is_too_old(running_max_ms: int, rules: Retention, now_ms: int) -> bool:

@@ -73,6 +73,7 @@ _ROWS: Final = {"table": Any, "op": Op, "rows": bytes, "key_columns": Any, "ts_m
 _IMAGES: Final = {"before": bytes | None, "unrouted": Unrouted}
 
 MAX_RECORD_BYTES = Call[int]("max_record_bytes", Any, {})
+MAX_TIMESTAMP_AHEAD_SECONDS = Call[float]("max_timestamp_ahead_seconds", Any, {})
 STATS = Call[LogStats]("stats", LogStats, {})
 
 GET_TOPIC = Call[Topic]("topic", Topic, _TOPIC)

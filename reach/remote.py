@@ -115,6 +115,10 @@ class RemoteLog:
             self._max_record_bytes = self._call(calls.MAX_RECORD_BYTES)
         return self._max_record_bytes
 
+    @property
+    def max_timestamp_ahead_seconds(self) -> float:
+        return self._call(calls.MAX_TIMESTAMP_AHEAD_SECONDS)
+
     # -- topics and routes
 
     def create_topic(

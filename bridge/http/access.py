@@ -55,7 +55,8 @@ _CONSUMING: Final = (CONSUME, ACK, HEARTBEAT, LEAVE, OFFSETS, SQL)
 
 SERVICE_CALLS: Final = frozenset(
     {
-        "hello", "fetch", "wait", "parts", "max_record_bytes", "stats", "topic", "topics",
+        "hello", "fetch", "wait", "parts", "max_record_bytes", "max_timestamp_ahead_seconds",
+        "stats", "topic", "topics",
         "append", "last_epoch", "forget_writer", "publish", "publish_rows", "last_sequence",
         "offsets", "resolve", "group_position", "group_positions", "group_members", "ack",
         "settle_group", "mirror", "mirrors", "mirror_producer", "mirror_modes", "mirror_reports",

@@ -9,6 +9,7 @@ import pyarrow as pa
 from duolog.errors import OffsetOutOfRange
 from duolog.log.mirrored import mirrored_partitions
 from duolog.log.offset_map import OffsetMap
+from duolog.log.timestamps import LATEST_TIME_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -173,8 +174,13 @@ def _partitions(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
                 "last_offset": head.last_offset,
                 "records": head.next_offset - head.start,
                 "bytes": head.bytes,
-                "last_ts": head.last_ts_ms if head.last_offset is not None else None,
+                "last_ts": None if head.last_offset is None else _moment(head.last_ts_ms),
             }
+
+
+def _moment(ts_ms: int) -> int:
+    """A batch of an old log may claim any number of 64 bits; Arrow has 63."""
+    return min(ts_ms, LATEST_TIME_MS)
 
 
 def _topic_offsets(log: LogAccess, clock: Clock) -> Iterator[dict[str, Any]]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from duolog.bridge.kafka.mirror.pieces import Fuse, Limits, Refused
 from duolog.bridge.kafka.mirror.reading import Stretch
-from duolog.errors import RecordsRefused, RecordTooLarge
+from duolog.errors import InvalidTimestamp, RecordsRefused, RecordTooLarge
 from duolog.log.access import LogAccess
 from duolog.log.mirror_model import SkipReason
 from duolog.log.model import Record, Topic, TopicSettings
+from duolog.log.record_check import MAX_HEADERS
 
 SUFFIX: Final = ".kafka-refused"
 """Of the topic of the log that takes them. It is not mirrored itself."""
 
 _HEADER: Final = "__connect.errors."  # as Kafka Connect names what it adds
+_ADDED: Final = 5  # headers
 
 
 def refused_topic(topic: Topic) -> str:
@@ -34,16 +37,26 @@ def set_aside(
         record = _record(row, topic, partition, offset, reason, said)
         writer = f"{SUFFIX}:{topic.id}:{partition}"
         try:
-            log.publish(name, record, writer=writer, sequence=offset)
-        except RecordTooLarge:  # with the headers: the value stays where it is in the log
-            slim = Record(None, record.key, record.headers[-5:], ts_ms=record.ts_ms)
-            log.publish(name, slim, writer=writer, sequence=offset)
+            _publish(log, name, record, writer, offset)
+        except InvalidTimestamp:  # of a log from before such times were refused
+            ahead = (f"{_HEADER}timestamp", str(record.ts_ms).encode())
+            record = replace(record, ts_ms=None, headers=(ahead, *record.headers))
+            _publish(log, name, record, writer, offset)
+
+
+def _publish(log: LogAccess, name: str, record: Record, writer: str, offset: int) -> None:
+    try:
+        log.publish(name, record, writer=writer, sequence=offset)
+    except RecordTooLarge:  # with the headers: the value stays where it is in the log
+        slim = Record(None, record.key, record.headers[-_ADDED:], ts_ms=record.ts_ms)
+        log.publish(name, slim, writer=writer, sequence=offset)
 
 
 def _record(
     row: dict[str, Any], topic: Topic, partition: int, offset: int, reason: SkipReason, said: str
 ) -> Record:
-    own = tuple((header["name"], header["value"]) for header in row["headers"] or ())
+    headers = (row["headers"] or ())[: MAX_HEADERS - _ADDED - 1]
+    own = tuple((header["name"], header["value"]) for header in headers)
     added = {
         "topic": topic.name,
         "partition": str(partition),
@@ -51,8 +64,8 @@ def _record(
         "exception.class.name": reason.value,
         "exception.message": said,
     }
-    headers = (*own, *((f"{_HEADER}{name}", value.encode()) for name, value in added.items()))
-    return Record(row["value"], row["key"], headers, ts_ms=row["ts"], table=row["table"])
+    told = ((f"{_HEADER}{name}", value.encode()) for name, value in added.items())
+    return Record(row["value"], row["key"], (*own, *told), ts_ms=row["ts"], table=row["table"])
 
 
 def why_refused(kafka_topic: str, refused: Refused, limits: Limits) -> str:

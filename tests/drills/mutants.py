@@ -8,9 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import rocksdict
 
-from duolog.log import appends, batch, commits, epochs, identity, owner, rounds, state, store
+from duolog.log import (
+    appends,
+    arrow_body,
+    batch,
+    commits,
+    epochs,
+    identity,
+    owner,
+    packed,
+    rounds,
+    state,
+    store,
+)
 
 MUTANTS: dict[str, Callable[[], None]] = {}
 
@@ -209,3 +222,15 @@ def one_offset_a_round() -> None:
         return int(self.head(where).next_offset)
 
     rounds.Round.add = add_at_head  # type: ignore[method-assign]
+
+
+@_mutant
+def batches_unchecked() -> None:
+    """A batch with a right checksum is decoded as it is."""
+
+    def read(self: Any, content: Any, count: int, most_bytes: int) -> Any:
+        return pa.ipc.open_stream(b"".join((self._schema_message, content))).read_next_batch()
+
+    arrow_body.ArrowBody.read = read  # type: ignore[method-assign]
+    packed._checked_end = lambda ends, room: int(ends[-1])
+    batch.check_values = lambda *_: None

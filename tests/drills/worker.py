@@ -24,6 +24,7 @@ _ROLES = {
     "intrude": "tests.drills.owning",
     "replan": "tests.drills.replanning",
     "publish_together": "tests.drills.publishing",
+    "read_hostile": "tests.drills.reading_hostile",
 }
 _END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 _speaking = threading.Lock()

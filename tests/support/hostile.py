@@ -10,6 +10,8 @@ import struct
 import zlib
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from duolog.bridge.http.arrow_messages import Metadata
 from duolog.log.batch import HEADER_BYTES
 
@@ -70,6 +72,7 @@ class ArrowPlaces:
         metadata = content[_PREFIX : _PREFIX + size]
         places = Metadata.of(metadata)
         assert places is not None
+        assert max(places.nodes, places.buffers) < 100
         return cls(
             _PREFIX + _field(metadata, 0),
             _PREFIX + _field(metadata, 1),
@@ -95,3 +98,24 @@ def _field(metadata: bytes, nth: int) -> int:
     table = int.from_bytes(metadata[:4], "little")
     fields = table - struct.unpack_from("<i", metadata, table)[0]
     return int(table + struct.unpack_from("<H", metadata, fields + 4 + 2 * nth)[0])
+
+
+def laid_open(encoded: bytes) -> bytes:
+    """The same batch, an Arrow one, with no buffer packed: what is in them can be changed."""
+    places = ArrowPlaces.of(encoded)
+    content = encoded[HEADER_BYTES:]
+    lz4 = pa.Codec("lz4")
+    metadata = bytearray(content[: places.body])
+    body = b""
+    for at in places.buffers:
+        begin, length = struct.unpack_from("<qq", metadata, at)
+        if length:
+            (size,) = struct.unpack_from("<q", content, places.body + begin)
+            packed = content[places.body + begin + 8 : places.body + begin + length]
+            raw = packed if size < 0 else lz4.decompress(packed, size, asbytes=True)
+            struct.pack_into("<qq", metadata, at, len(body), len(raw) + 8)
+            body += struct.pack("<q", -1) + raw + bytes(-len(raw) % 8)
+        else:
+            struct.pack_into("<qq", metadata, at, len(body), 0)
+    struct.pack_into("<q", metadata, places.body_length, len(body))
+    return with_body(encoded, bytes(metadata) + body)

@@ -57,6 +57,7 @@
     │   ├── NotABackup              the source of a restore is none, or an unfinished one
     │   ├── FolderNotEmpty          a backup or a restored log needs a place of its own
     │   ├── RestoreUnfinished       a restore into this directory has not come to its end
+    │   ├── TooManyOpenFiles        this process may open no more files; nothing is damaged
     │   └── LogClosed
     ├── Undecodable               bytes that are not what their schema says
     ├── RegistryFault             a schema registry
@@ -217,6 +218,7 @@ __all__ = [
     "StagedForOtherTopic",
     "StaleGeneration",
     "TooBusy",
+    "TooManyOpenFiles",
     "ToolMissing",
     "Undecodable",
     "UnknownGroup",
@@ -550,6 +552,10 @@ class FolderNotEmpty(LogUnusable):
 
 class RestoreUnfinished(LogUnusable):
     """A restore into this directory has not come to its end."""
+
+
+class TooManyOpenFiles(LogUnusable):
+    """The process may open no more files. Nothing is damaged; it works again when it may."""
 
 
 class LogClosed(LogUnusable):

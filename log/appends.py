@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-from duolog.errors import NotWritten, StagedForOtherTopic, UnknownTopic
+from duolog.errors import NotWritten, OutcomeUnknown, StagedForOtherTopic, UnknownTopic
 from duolog.log.batch import encode, read_header
 from duolog.log.batch_check import BatchLimits
 from duolog.log.catalogue import Catalogue, partition_of
@@ -116,7 +116,7 @@ class Appender:
                     error = settle(self._state, failure, attempt.is_stored, attempt.publish)
                     if error is None:
                         return attempt.stored
-                    if not failure.superseded:
+                    if not failure.superseded or isinstance(error, OutcomeUnknown):
                         raise error from failure
         raise NotWritten(
             f"Epoch {plan.epoch} was not written: the disk failed other writes again and again. "
@@ -148,9 +148,25 @@ class _Attempt:
     def __post_init__(self) -> None:
         self._incarnation = self.state.store.recoveries
         self._last = WriteBatch()
+        self._files: RecordFiles | None = None
         self.stored: StoredEpoch
 
     def run(self) -> StoredEpoch:
+        try:
+            self._write()
+        except WriteFailed:
+            if self._files is not None:
+                self.state.keep_until_recovered(self._files.paths)
+            raise
+        except BaseException:
+            self._remove_files()
+            raise
+        self._remove_files()
+        self.state.options.fault("append.committed")
+        self.publish()
+        return self.stored
+
+    def _write(self) -> None:
         try:
             self._write_records()
         except WriteFailed:
@@ -161,9 +177,10 @@ class _Attempt:
             raise
         self.state.options.fault("append.records_written")
         self._write_heads()
-        self.state.options.fault("append.committed")
-        self.publish()
-        return self.stored
+
+    def _remove_files(self) -> None:
+        if self._files is not None:
+            self._files.remove()
 
     def is_stored(self) -> bool:
         stored = load_epoch(self.state.store, self.plan.writer)
@@ -219,15 +236,16 @@ class _Attempt:
         before.extend(self._last)
         folder = staging_folder(self.state.folder, self.plan.writer, self.plan.epoch)
         give_way = _GiveWay(self.state.store)
-        with RecordFiles(self.state.store, folder) as files:
-            for where, share in sorted(shares.items()):
-                for _, ready in self._batches(share):
-                    files.add(self._grow(where, ready), ready.encoded)
-                    give_way()
-                files.end_share()
-            self.state.options.fault("append.files_made")
-            if files.hand_over(self._incarnation):
-                return [place for place in places if place.where not in shares]
+        self._files = files = RecordFiles(self.state.store, folder)
+        for where, share in sorted(shares.items()):
+            for _, ready in self._batches(share):
+                files.add(self._grow(where, ready), ready.encoded)
+                give_way()
+            files.end_share()
+        self.state.options.fault("append.files_made")
+        if files.hand_over(self._incarnation):
+            return [place for place in places if place.where not in shares]
+        files.remove()
         self._last = before
         for where in shares:
             del self.heads[where]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from duolog.errors import DuologError, LogClosed, OutcomeUnknown
+from duolog.errors import LogClosed, OutcomeUnknown
 from duolog.log.model import TopicPartition
 from duolog.log.rounds import Round
 from duolog.log.state import State
@@ -221,7 +221,7 @@ class Committer:
                 )
                 if outcome is None:
                     break
-                if not failure.superseded:
+                if not failure.superseded or isinstance(outcome, OutcomeUnknown):
                     _conclude(taken, outcome)
                     return undecided
                 jobs = taken + undecided
@@ -297,7 +297,7 @@ class Committer:
             _LOGGER.exception("What is durable could not be shown; the log is loaded anew.")
             self._state.store.doubt(error)
             try:
-                self._state.store.recover(self._state.load)
+                self._state.recover()
             except BaseException:
                 _LOGGER.exception("The log could not be loaded anew; the next write tries again.")
 
@@ -336,20 +336,28 @@ def settle(
     is_stored: Callable[[], bool],
     publish: Callable[[], None],
 ) -> BaseException | None:
-    """After a write that raised: None when it is there all the same, else what to tell callers."""
+    """After a write that raised: None when it is there all the same, else what to tell callers.
+
+    "Nothing of it was kept" only when the log was opened anew and it was looked up there.
+    """
     try:
-        recovered = state.store.recover(state.load)
-    except DuologError as error:
-        return error
+        recovered = state.recover()
+        is_there = recovered and is_stored()
+    except Exception as error:  # noqa: BLE001 - whatever it was, nobody knows what is there
+        return _unknown(state, failure, str(error))
     if not recovered:
-        unknown = OutcomeUnknown(
-            f"A write to the log in {state.folder} failed ({failure}), and whether it is there "
-            "cannot be seen until the disk works again. Send it again then: with an epoch or a "
-            "sequence it is written once."
-        )
-        unknown.__cause__ = failure
-        return unknown
-    if is_stored():
+        return _unknown(state, failure, state.store.not_reopened_for)
+    if is_there:
         publish()
         return None
     return named_failure(failure, state.folder)
+
+
+def _unknown(state: State, failure: WriteFailed, reason: str) -> OutcomeUnknown:
+    unknown = OutcomeUnknown(
+        f"A write to the log in {state.folder} failed ({failure}), and whether it is there "
+        f"cannot be seen until the disk works again{f' ({reason})' if reason else ''}. Send it "
+        "again then: with an epoch or a sequence it is written once."
+    )
+    unknown.__cause__ = failure
+    return unknown

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from duolog.errors import NotWritten, UnknownTopic
+from duolog.errors import DuologError, NotWritten, UnknownTopic
 from duolog.log import epochs
 from duolog.log.access import DEFAULT_FETCH_BYTES, DEFAULT_FETCH_RECORDS, TopicRef
 from duolog.log.appends import Appender
@@ -26,6 +26,7 @@ from duolog.log.groups_seen import KafkaSeen
 from duolog.log.heads import Listener
 from duolog.log.identity import Identity, check_format, establish
 from duolog.log.location import check_location
+from duolog.log.lost_files import left_files, remove_kept
 from duolog.log.mark import Mark
 from duolog.log.mirror_model import Mirror, MirrorChange, MirrorProducer, MirrorTarget
 from duolog.log.mirror_modes import MirrorMode, MirrorModes, MirrorReport
@@ -53,6 +54,7 @@ from duolog.log.model import (
     Writer,
 )
 from duolog.log.names import check_writer
+from duolog.log.open_files import allow_many_files, is_too_many, too_many_open_files
 from duolog.log.options import LogOptions
 from duolog.log.owner import UNFINISHED, HostHint, Ownership, sync_folder, take_ownership
 from duolog.log.part import Part
@@ -101,6 +103,7 @@ def open_log(
     raises.
     """
     options = options or LogOptions()
+    allow_many_files()
     folder = check_location(path)
     with ExitStack() as undo:
         if ownership is None:
@@ -124,6 +127,7 @@ def open_log(
             raise named_failure(failure, folder) from failure
         except OSError as error:
             raise _not_opened(folder, error) from error
+        remove_kept(left_files(folder / "staging"))  # the log is open: it needs none of them
         committed = ((writer, stored.epoch) for writer, stored in epochs.load_all(store))
         sweep_all(folder, committed, options.clock.now_ms())
         if (folder / UNFINISHED).exists():  # of a restore that has come to its end, all but this
@@ -132,7 +136,9 @@ def open_log(
     return EmbeddedLog(state, identity, ownership, mark, codecs_for)
 
 
-def _not_opened(folder: Path, error: OSError) -> NotWritten:
+def _not_opened(folder: Path, error: OSError) -> DuologError:
+    if is_too_many(error):
+        return too_many_open_files(f"The log in {folder} could not be opened")
     return NotWritten(
         f"The log in {folder} could not be opened: {error.strerror}. Look at its disk and open it "
         "again; nothing was changed."

@@ -26,6 +26,7 @@ from weakref import WeakSet
 
 from duolog.clock import Clock
 from duolog.errors import LogBusy, LogNotFound, RestoreUnfinished, UnsupportedLocation
+from duolog.log.open_files import is_too_many, too_many_open_files
 
 _FIRST_PAUSE_SECONDS = 0.001
 _LONGEST_PAUSE_SECONDS = 0.05
@@ -187,6 +188,8 @@ def _try_lock(folder: Path) -> int | None:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
+        if is_too_many(error):
+            raise too_many_open_files(f"{path} cannot be opened") from error
         raise UnsupportedLocation(
             f"{path} cannot be opened: {error.strerror}. The owner of a log needs to write there."
         ) from error

@@ -25,6 +25,7 @@ from duolog.log import batch
 from duolog.log.batch_check import check_sizes
 from duolog.log.batch_values import record_sizes
 from duolog.log.model import MAX_RECORD_BYTES, Topic
+from duolog.log.open_files import is_too_many, too_many_open_files
 from duolog.log.routing.content_hash import content_sum
 from duolog.log.staging import LocalStaging, StagedFile, StagingPlace
 
@@ -194,6 +195,8 @@ class Part:
         try:
             return FileIO(self.path)
         except OSError as error:
+            if is_too_many(error):
+                raise too_many_open_files(f"The staged file {self.path} cannot be read") from error
             raise DamagedPart(
                 f"{self.shown} cannot be read ({error.strerror}). The staging folder must be "
                 "the same for tasks and for the owner of the log."

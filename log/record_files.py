@@ -7,25 +7,30 @@ nothing left to write out later. Nobody sees them before the heads say so, as wi
 RocksDB is told to take a file only where it lies over nothing, also not over something removed:
 then it needs no sequence number, and what the mark says of lost writes stays true. After an append
 that failed half-way something may lie there; its repeat goes the other way.
+
+RocksDB gets a second name of each file. The first one stays until the epoch is durable, so that
+what the MANIFEST may name is there whatever fails (`lost_files.py`).
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from duolog.errors import DiskFull, NotWritten
 from duolog.log.epoch_parts import Place
+from duolog.log.lost_files import named_by_keys, remove_kept, second_name, unnamed_path
 from duolog.log.model import TopicPartition
+from duolog.log.open_files import is_too_many, too_many_open_files
+from duolog.log.owner import sync_folder
 from duolog.log.sorted_file import FileFailed, SortedFile
 from duolog.log.store import Store
 
 SHARE_BYTES: Final = 8 << 20
-"""A share from here on goes into files. RocksDB never joins them, and opens all that there are."""
+"""A share from here on goes into files. RocksDB does not join them by itself: `joining.py` does."""
 
+_FOLDERS_OF_THE_LOG: Final = 3  # the writer's, staging, and the log's own
 _FILE_BYTES = 64 << 20  # at most, or a batch more; as large as those that RocksDB makes
 
 
@@ -47,22 +52,8 @@ class RecordFiles:
     def __init__(self, store: Store, folder: Path) -> None:
         self._store = store
         self._folder = folder
-        self._paths: list[Path] = []
+        self.paths: list[Path] = []
         self._open: SortedFile | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Remove what was not taken."""
-        self._open = None
-        for path in self._paths:
-            path.unlink(missing_ok=True)
 
     def add(self, key: bytes, encoded: bytes) -> None:
         """Add a batch. Keys ascend until `end_share`."""
@@ -82,18 +73,33 @@ class RecordFiles:
             return
         try:
             current.finish()
-        except FileFailed as error:
+            made = self.paths[-1]
+            self.paths[-1] = made.rename(named_by_keys(made, current.first_key, current.last_key))
+        except (OSError, FileFailed) as error:
             raise self._not_made(error) from error
 
     def hand_over(self, incarnation: int) -> bool:
         """Let the store have them all, durably, or none: False, when they lie over something."""
-        return self._store.take_files("records", self._paths, incarnation)
+        try:
+            for folder in (self._folder, *self._folder.parents[:_FOLDERS_OF_THE_LOG]):
+                sync_folder(folder)
+        except OSError as error:
+            raise self._not_made(error) from error
+        given = [second_name(path) for path in self.paths]
+        try:
+            return self._store.take_files("records", given, incarnation)
+        finally:
+            remove_kept([path for path in given if path not in self.paths])
+
+    def remove(self) -> None:
+        """What was handed over is durable, or nothing of it was: nobody needs them any more."""
+        self._open = None
+        remove_kept(self.paths)
 
     def _begun(self) -> SortedFile:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = self._folder / f"{uuid.uuid4().hex}.sst"
-        self._paths.append(path)
-        return self._store.begin_file("records", path)
+        self.paths.append(unnamed_path(self._folder))
+        return self._store.begin_file("records", self.paths[-1])
 
     def _not_made(self, error: Exception) -> DiskFull | NotWritten:
         if "No space left" in str(error) or "Disk quota exceeded" in str(error):
@@ -101,6 +107,8 @@ class RecordFiles:
                 f"The disk of {self._folder} is full: the records could not be made ready there. "
                 "Nothing of the write was kept; free some space and send it again."
             )
+        if is_too_many(error):
+            return NotWritten(f"{too_many_open_files('The records could not be made ready')}")
         return NotWritten(
             f"The records could not be made ready in {self._folder} ({error}). Nothing of the "
             "write was kept; look at the disk and send it again."

@@ -18,6 +18,7 @@ class SortedFile:
     def __init__(self, path: Path, options: Any) -> None:
         self._writer = rocksdict.SstFileWriter(options)
         self.size_bytes = 0
+        self.first_key = self.last_key = b""
         try:
             self._writer.open(str(path))
         except Exception as error:  # rocksdict raises bare Exception
@@ -28,6 +29,8 @@ class SortedFile:
             self._writer[key] = value
         except Exception as error:
             raise FileFailed(error) from error
+        self.first_key = self.first_key or key
+        self.last_key = key
         self.size_bytes += len(key) + len(value)
 
     def finish(self) -> None:

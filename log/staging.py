@@ -21,6 +21,7 @@ from typing import Protocol
 
 from duolog.errors import DamagedPart, DiskFull, DuologError, InvalidRequest, NotWritten
 from duolog.log.model import Writer
+from duolog.log.open_files import is_too_many, too_many_open_files
 
 ABANDONED_MS = 7 * 24 * 3600 * 1000
 REPEATED_MS = 3600 * 1000
@@ -78,6 +79,8 @@ class LocalStaging:
         try:
             return Path(name).read_bytes()
         except OSError as error:
+            if is_too_many(error):
+                raise too_many_open_files(f"The staged file {name} cannot be read") from error
             raise DamagedPart(
                 f"The staged file {name} cannot be read ({error.strerror}). The staging folder "
                 "must be the same for tasks, driver and the owner of the log."
@@ -125,6 +128,8 @@ def not_staged(path: Path, error: OSError) -> DuologError:
             f"The disk of {path.parent} is full: a part could not be staged there. Nothing of the "
             "write was committed; free some space and run it again."
         )
+    if is_too_many(error):
+        return NotWritten(f"{too_many_open_files(f'A part could not be staged as {path}')}")
     return NotWritten(
         f"A part could not be staged as {path}: {error.strerror}. Nothing of the write was "
         "committed; look at the folder and its disk, and run it again."

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from duolog.errors import DiskFull, OutcomeUnknown
+from duolog.errors import DiskFull, LogClosed, OutcomeUnknown
 from duolog.log.cache import BatchCache
 from duolog.log.catalogue import Catalogue, load_catalogue
 from duolog.log.debris import remove_debris
 from duolog.log.dedup import LatestChanges
 from duolog.log.gates import Gates
 from duolog.log.heads import Heads, load_heads
+from duolog.log.lost_files import remove_kept
 from duolog.log.mirror_control import StoredModes, load_modes
 from duolog.log.mirrors import StoredMirrors, load_mirrors
 from duolog.log.model import TopicPartition
@@ -60,6 +62,7 @@ class State:
     oldest_batches: OldestBatches = field(default_factory=OldestBatches)
     counters: Counters = field(default_factory=Counters)
     _space_known_until: float = 0.0
+    _kept_files: set[Path] = field(default_factory=set)
 
     def load(self) -> None:
         """Take everything from the store, and remove what a crash left beyond the heads."""
@@ -75,14 +78,41 @@ class State:
         self.oldest_batches.clear()
         self.counters.counters_restored = len(heads)
 
+    def keep_until_recovered(self, files: Iterable[Path]) -> None:
+        """Files of a write that failed: the store may need them to open again."""
+        self._kept_files.update(files)
+
+    def recover(self) -> bool:
+        """Open the store anew after a failed write; False when it still takes no writes."""
+        kept = list(self._kept_files)
+        if not self.store.recover(self.load):
+            return False
+        remove_kept(kept)
+        self._kept_files.difference_update(kept)
+        return True
+
     def ensure_writable(self) -> None:
         """Recover from an earlier failure, if any, and refuse what the disk cannot take."""
+        if self.store.in_doubt:
+            self._recover_or_refuse()
         self._check_free_space()
-        if self.store.in_doubt and not self.store.recover(self.load):
+
+    def _recover_or_refuse(self) -> None:
+        """What is refused here may be there: it may be the repeat of a write that failed."""
+        try:
+            self._check_free_space()
+            recovered = self.recover()
+            reason = self.store.not_reopened_for
+        except LogClosed:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the log cannot be written
+            recovered, reason = False, str(error)
+        if not recovered:
             raise OutcomeUnknown(
-                f"The log in {self.folder} cannot be written since an earlier write failed. Look "
-                f"at its disk: to recover, it may take {RECOVERY_BYTES >> 20} MiB of free space. "
-                "Reads go on, and each write tries again."
+                f"The log in {self.folder} cannot be written since an earlier write failed"
+                f"{f' ({reason})' if reason else ''}. Look at its disk: to recover, it may take "
+                f"{RECOVERY_BYTES >> 20} MiB of free space. Reads go on, and each write tries "
+                "again."
             )
 
     def _check_free_space(self) -> None:

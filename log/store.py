@@ -4,6 +4,10 @@ A write is made in two steps, because rocksdict holds Python's lock during a wri
 during `flush_wal`: first the write without a sync, then the sync. A write or sync that raises
 leaves the outcome open and the store in doubt; `recover` closes it, opens it again and so finds out
 what is there. Where it cannot be opened for writing (a full disk), it is opened for reading.
+
+RocksDB lets go of its directory only when nothing refers to it any more, and an error keeps the
+variables of all frames that it has passed. So nothing here keeps a handle, an iterator or a batch
+of RocksDB's in a variable when it raises: whoever held the error would keep the log closed.
 """
 
 from __future__ import annotations
@@ -25,10 +29,19 @@ from duolog.errors import (
     DuologError,
     LogClosed,
     NotWritten,
+    TooManyOpenFiles,
     WritesRefused,
 )
+from duolog.log.lost_files import Relinked, relinkings
 from duolog.log.mark import Mark
+from duolog.log.open_files import (
+    allow_many_files,
+    is_too_many,
+    tables_within,
+    too_many_open_files,
+)
 from duolog.log.options import LogOptions
+from duolog.log.shared_access import SharedAccess
 from duolog.log.sorted_file import SortedFile
 
 Family = Literal[
@@ -54,6 +67,7 @@ class WriteFailed(Exception):
         self.superseded = superseded  # by somebody else's failure: the store was opened anew
         self.damage = "Corruption" in str(cause)
         self.disk_full = "No space left" in str(cause) or "Disk quota exceeded" in str(cause)
+        self.too_many_files = is_too_many(str(cause))
 
 
 def named_failure(failure: WriteFailed, folder: Path) -> DuologError:
@@ -68,6 +82,11 @@ def named_failure(failure: WriteFailed, folder: Path) -> DuologError:
         error = DiskFull(
             f"The disk of the log in {folder} is full. Nothing of the write was kept; free some "
             "space and send it again."
+        )
+    elif failure.too_many_files:
+        error = NotWritten(
+            f"{too_many_open_files(f'A write to the log in {folder} failed')} Nothing of the write "
+            "was kept."
         )
     else:
         error = NotWritten(
@@ -112,11 +131,8 @@ class _State(Enum):
     CLOSED = "closed"
 
 
-class _Walk:
-    """Holds an iterator, so that it can be let go of.
-
-    An error keeps the variables of all its frames, and an iterator keeps RocksDB open.
-    """
+class _Held:
+    """Holds something of RocksDB's, so that it can be let go of before an error passes."""
 
     def __init__(self, at: Any) -> None:
         self.at = at
@@ -130,8 +146,9 @@ class Store:
         self._mark = mark
         self._fault = options.fault
         self._state = _State.CLOSED
-        self._users = 0
-        self._idle = threading.Condition()
+        self._access = SharedAccess()
+        self._upkeep = 0
+        self._counting = threading.Lock()  # of it
         self._one_recovers = threading.Lock()
         self._recovering_thread: int | None = None
         self._database: Any = None
@@ -141,6 +158,7 @@ class Store:
         self.hand_overs = 0  # how often another thread came in than the one before
         self.syncs = 0
         self.recoveries = 0
+        self.not_reopened_for = ""  # why it is not open for writing, after a write that failed
 
     # -- opening and closing
 
@@ -159,17 +177,46 @@ class Store:
         damaged, and with it what could have been saved. So look first, unless it is empty.
         """
         if self._mark.sequence and any(wal.stat().st_size for wal in self._path.glob("*.log")):
-            looked_at = _open(self._path, read_only=True)
+            looked_at = self._opened(read_only=True)
             try:
                 self._check_reaches_mark(looked_at)
             finally:
                 looked_at.close()
-        database = _open(self._path)
+        database = self._opened()
         try:
             self._check_reaches_mark(database)
-        except DamagedLog:
+        except BaseException:
             database.close()
             raise
+        return database
+
+    def _opened(self, *, read_only: bool = False) -> Any:
+        """Open, with files that were handed over and lost their names put back."""
+        try:
+            return _open(self._path, read_only=read_only)
+        except DamagedLog as error:
+            damage = error
+        for relinked in relinkings(self._path, self._path.parent / "staging"):
+            if relinked.put():
+                database = self._opened_with(relinked, read_only=read_only)
+                if database is not None:
+                    return database
+                relinked.take_back()
+        raise damage
+
+    def _opened_with(self, relinked: Relinked, *, read_only: bool) -> Any:
+        """Open, and read from the files that were put back; None if they are not the right ones."""
+        try:
+            database = _open(self._path, read_only=read_only)
+        except DamagedLog:
+            return None
+        try:
+            with _damage_named(self._path):
+                for key in relinked.first_keys:  # RocksDB compares a file's id when it opens it
+                    database.get_column_family("records").get(key)
+        except DuologError:
+            database.close()
+            return None
         return database
 
     def _check_reaches_mark(self, database: Any) -> None:
@@ -183,7 +230,7 @@ class Store:
 
     def close(self) -> None:
         """Write out what is in memory and let go of the directory."""
-        with self._exclusive():
+        with self._access.alone(waiting=self._end_upkeep):
             self._detach()
             self._state = _State.CLOSED
 
@@ -199,7 +246,7 @@ class Store:
         """After a failed write: open anew, and let `reload` renew what is kept in memory.
 
         Nobody else writes before `reload` is through. False: it could not be opened for writing;
-        reads go on, and the next call tries again.
+        `not_reopened_for` says why, reads go on, and the next call tries again.
         """
         with self._one_recovers:
             if self._state is _State.OPEN:
@@ -209,15 +256,18 @@ class Store:
             self._recovering_thread = threading.get_ident()
             try:
                 reload()
-            except WriteFailed:
+            except WriteFailed as failure:
+                self.not_reopened_for = str(failure)
                 return False
             finally:
                 self._recovering_thread = None
-            self._state = _State.OPEN
+            with self._using():  # nobody closes it meanwhile
+                self._state = _State.OPEN
+            self.not_reopened_for = ""
             return True
 
     def _reopen(self) -> bool:
-        with self._exclusive():
+        with self._access.alone(waiting=self._end_upkeep):
             if self._state is _State.CLOSED:
                 raise LogClosed("The log has been closed.")
             self.recoveries += 1
@@ -225,17 +275,24 @@ class Store:
             self._detach()
             try:
                 self._attach(self._opened_whole())
-            except (DamagedLog, WritesRefused):
-                self._attach(_open(self._path, read_only=True))
-                self._state = _State.READ_ONLY
-                return False
-            self._state = _State.IN_DOUBT
-            return True
+            except (DamagedLog, TooManyOpenFiles, WritesRefused) as error:
+                self.not_reopened_for = str(error)
+            else:
+                self._state = _State.IN_DOUBT
+                return True
+            self._attach(self._opened(read_only=True))
+            self._state = _State.READ_ONLY
+            return False
 
     def _attach(self, database: Any) -> None:
         self._database = database
         self._families = {name: database.get_column_family(name) for name in FAMILIES}
         self._handles = {name: database.get_column_family_handle(name) for name in FAMILIES}
+
+    def _end_upkeep(self) -> None:
+        """Let what runs for long, and for nobody, end now: somebody waits to close."""
+        if self._upkeep and self._database is not None:
+            self._database.cancel_all_background(False)
 
     def _detach(self) -> None:
         """Close. RocksDB lets go of its directory only when nothing refers to it any more.
@@ -253,31 +310,24 @@ class Store:
 
     @contextmanager
     def _using(self) -> Iterator[None]:
-        with self._idle:
-            if self._state is _State.CLOSED:
-                raise LogClosed("The log has been closed.")
-            if self._state is _State.UNREADABLE:
-                raise WritesRefused(
-                    f"After a failed write, {self._path.parent} could not be reopened. Free its "
-                    "disk, or close the log and open it anew to see what is wrong."
-                )
-            self._users += 1
-            if self._last_thread != threading.get_ident():
-                self._last_thread = threading.get_ident()
-                self.hand_overs += 1
+        self._access.enter(self._check_open)
         try:
             yield
         finally:
-            with self._idle:
-                self._users -= 1
-                if not self._users:
-                    self._idle.notify_all()
+            self._access.leave()
 
-    @contextmanager
-    def _exclusive(self) -> Iterator[None]:
-        with self._idle:
-            self._idle.wait_for(lambda: not self._users)
-            yield
+    def _check_open(self) -> None:
+        if self._state is _State.CLOSED:
+            raise LogClosed("The log has been closed.")
+        if self._state is _State.UNREADABLE:
+            raise WritesRefused(
+                f"After a failed write, {self._path.parent} could not be reopened "
+                f"({self.not_reopened_for}). Free its disk, or close the log and open it anew to "
+                "see what is wrong."
+            )
+        if self._last_thread != threading.get_ident():
+            self._last_thread = threading.get_ident()
+            self.hand_overs += 1
 
     # -- writing
 
@@ -289,17 +339,25 @@ class Store:
         """
         with self._using():
             self._check_writable(incarnation)
-            raw = rocksdict.WriteBatch(raw_mode=True)
+            raw = _Held(rocksdict.WriteBatch(raw_mode=True))
+            try:
+                self._fill(raw.at, batch)
+                with self._doubting():
+                    self._database.write(raw.at)
+            finally:
+                raw.at = None
+
+    def _fill(self, raw: Any, batch: WriteBatch) -> None:
+        try:
             for kind, family, first, second in batch.operations:
-                handle = self._handles[family]
                 if kind == "put":
-                    raw.put(first, second, handle)
+                    raw.put(first, second, self._handles[family])
                 elif kind == "delete":
-                    raw.delete(first, handle)
+                    raw.delete(first, self._handles[family])
                 else:
-                    raw.delete_range(first, second, handle)
-            with self._doubting():
-                self._database.write(raw)
+                    raw.delete_range(first, second, self._handles[family])
+        finally:
+            del raw
 
     def begin_file(self, family: Family, path: Path) -> SortedFile:
         """A file that `take_files` will take, on the same disk."""
@@ -430,9 +488,9 @@ class Store:
         return None
 
     @contextmanager
-    def _walking(self, family: Family) -> Iterator[_Walk]:
+    def _walking(self, family: Family) -> Iterator[_Held]:
         with self._using(), _damage_named(self._path):
-            walk = _Walk(self._families[family].iter(rocksdict.ReadOptions()))
+            walk = _Held(self._families[family].iter(rocksdict.ReadOptions()))
             try:
                 yield walk
             finally:
@@ -442,7 +500,7 @@ class Store:
 
     def reclaim(self, family: Family, lower: bytes, upper: bytes) -> None:
         """Give the space of deleted ranges back to the disk."""
-        with self._using():
+        with self._keeping_up():
             self._families[family].compact_range(lower, upper)
 
     def checkpoint(self, path: Path) -> int:
@@ -451,6 +509,18 @@ class Store:
             sequence: int = self._database.latest_sequence_number()
             rocksdict.Checkpoint(self._database).create_checkpoint(str(path))
             return sequence
+
+    @contextmanager
+    def _keeping_up(self) -> Iterator[None]:
+        """What may take long, and is ended when somebody waits to close."""
+        with self._using():
+            with self._counting:
+                self._upkeep += 1
+            try:
+                yield
+            finally:
+                with self._counting:
+                    self._upkeep -= 1
 
 
 def _close(opened: Any) -> None:
@@ -472,6 +542,7 @@ def _open(path: Path, *, read_only: bool = False) -> Any:
         )
 
 
+_SHARD_BITS = 4  # of the tables that are open: 64 shards would leave a few of them too little room
 _BLOCK_CACHE_BYTES = 16 << 20  # decoded batches have a cache of their own
 _RECORDS_BUFFER_BYTES = 32 << 20
 RECOVERY_BYTES = 2 * _RECORDS_BUFFER_BYTES
@@ -480,6 +551,8 @@ RECOVERY_BYTES = 2 * _RECORDS_BUFFER_BYTES
 
 def _database_options() -> Any:
     options = rocksdict.Options(raw_mode=True)
+    options.set_max_open_files(tables_within(allow_many_files()))
+    options.set_table_cache_num_shard_bits(_SHARD_BITS)
     options.create_if_missing(True)
     options.create_missing_column_families(True)
     options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.point_in_time())
@@ -515,6 +588,8 @@ def _damage_named(path: Path) -> Iterator[None]:
         raise LogClosed("The log has been closed.") from None
     except Exception as error:
         text = str(error)
+        if is_too_many(text):
+            raise too_many_open_files(f"The log in {path.parent} cannot be read") from error
         if "No space left" in text:
             raise DiskFull(f"No space is left for the log in {path.parent}.") from error
         if text.startswith("IO error") and "LOCK" in text:

@@ -20,6 +20,7 @@ from duolog.log import (
     identity,
     owner,
     packed,
+    record_files,
     rounds,
     state,
     store,
@@ -171,6 +172,20 @@ def sequences_forgotten() -> None:
 def never_recovered() -> None:
     """After a failed write the store is not opened anew."""
     store.Store.recover = lambda *_: False  # type: ignore[method-assign]
+
+
+@_mutant
+def handed_over_not_kept() -> None:
+    """Files that RocksDB may have taken are removed at once when it says that it failed."""
+    hand_over = record_files.RecordFiles.hand_over
+
+    def hand_over_and_remove(self: Any, incarnation: int) -> bool:
+        try:
+            return hand_over(self, incarnation)
+        finally:
+            self.remove()
+
+    record_files.RecordFiles.hand_over = hand_over_and_remove  # type: ignore[method-assign]
 
 
 @_mutant

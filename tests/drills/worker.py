@@ -20,6 +20,7 @@ _ROLES = {
     "judge": "tests.drills.judging",
     "fail_syncs": "tests.drills.failing",
     "fill": "tests.drills.filling",
+    "hand_over": "tests.drills.handing",
     "own": "tests.drills.owning",
     "intrude": "tests.drills.owning",
     "replan": "tests.drills.replanning",

@@ -4,6 +4,8 @@
  *   - keeps a journal of every change to a file or a directory and of every sync, in the order in
  *     which they happened, from which disk.py makes what a power loss may leave;
  *   - lets the Nth fsync or fdatasync, and as many after it as wanted, fail with EIO, undone;
+ *   - lets syncs, writes, reads, opens, links and renames of files whose path has a text fail, with
+ *     any errno;
  *   - refuses to let the folder grow beyond a quota, with ENOSPC.
  * A change and its entry in the journal are made under one lock. A sync has two entries, before and
  * after: only what was written before its first one is durable at its second one.
@@ -51,6 +53,8 @@ static char folder[PATH_MAX];
 static size_t folder_bytes;
 static int journal = -1;
 static long syncs, first_failing, failing, quota = -1;
+static struct { char call[8], text[64]; long first, count, seen; int error; } orders[8];
+static int many_orders;
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* of all above */
 
 #define REAL(name) ((__typeof__(&name))real(#name))
@@ -141,6 +145,29 @@ static long used_in(const char *path) {
     return used;
 }
 
+/* Whether a call to a file of this path fails on order; errno says how. The guard is held. */
+static int fails_at(const char *call, const char *path) {
+    int failed = 0;
+    for (int at = 0; at < many_orders; at++) {
+        if (strcmp(orders[at].call, call) || !strstr(path, orders[at].text)) continue;
+        long seen = ++orders[at].seen;
+        if (seen < orders[at].first || seen >= orders[at].first + orders[at].count) continue;
+        errno = orders[at].error;
+        failed = 1;
+    }
+    return failed;
+}
+
+static int fails_on(const char *call, int fd) {
+    char link[64], path[PATH_MAX];
+    if (!many_orders) return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length < 0) return 0;
+    path[length] = 0;
+    return fails_at(call, path);
+}
+
 /* How much of this write the quota lets through; -1 with ENOSPC when nothing. */
 static ssize_t admitted(int fd, off_t offset, size_t wanted) {
     struct stat found;
@@ -161,7 +188,7 @@ void shim_watch(const char *path, const char *journal_path) {
     journal = -1;
     memset(files, 0, sizeof files);
     folder_bytes = snprintf(folder, sizeof folder, "%s", path);
-    syncs = first_failing = failing = 0;
+    syncs = first_failing = failing = many_orders = 0;
     quota = -1;
     if (*journal_path) {
         journal = CALL(open64, journal_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -185,6 +212,28 @@ void shim_fail_syncs(long first, long count) { /* counted from now on */
 }
 
 long shim_syncs(void) { return syncs; }
+
+/* Let some calls (sync, write, read, open, link, rename) fail; all orders go with an empty call. */
+void shim_fail_calls(const char *call, const char *text, long first, long count, int error) {
+    pthread_mutex_lock(&guard);
+    if (!*call) {
+        many_orders = 0;
+    } else {
+        if (many_orders == 8) { fprintf(stderr, "fault_shim: too many orders\n"); abort(); }
+        snprintf(orders[many_orders].call, sizeof orders[0].call, "%s", call);
+        snprintf(orders[many_orders].text, sizeof orders[0].text, "%s", text);
+        orders[many_orders].first = first;
+        orders[many_orders].count = count;
+        orders[many_orders].seen = 0;
+        orders[many_orders].error = error;
+        many_orders++;
+    }
+    pthread_mutex_unlock(&guard);
+}
+
+long shim_seen(void) { /* how many calls the first order has met */
+    return many_orders ? orders[0].seen : 0;
+}
 
 void shim_quota(long bytes) {
     pthread_mutex_lock(&guard);
@@ -214,7 +263,7 @@ static int opened(int fd, const char *path, int flags) {
     char whole[PATH_MAX]; \
     if (!resolve(at, path, whole)) return call; \
     pthread_mutex_lock(&guard); \
-    int fd = opened(call, whole, flags); \
+    int fd = fails_at("open", whole) ? -1 : opened(call, whole, flags); \
     pthread_mutex_unlock(&guard); \
     return fd;
 
@@ -260,7 +309,7 @@ int dup3(int fd, int to, int flags) { return duplicated(fd, CALL(dup3, fd, to, f
     if (!handle_of(fd)) return call_for_all; \
     pthread_mutex_lock(&guard); \
     off_t offset = position; \
-    ssize_t done = admitted(fd, offset, wanted); \
+    ssize_t done = fails_on("write", fd) ? -1 : admitted(fd, offset, wanted); \
     if (done >= 0) { \
         wanted = done; \
         done = call; \
@@ -284,6 +333,21 @@ ssize_t pwrite(int fd, const void *content, size_t wanted, off_t at) {
 }
 ssize_t pwrite64(int fd, const void *content, size_t wanted, off_t at) {
     WRITE_BODY(at, CALL(pwrite64, fd, content, wanted, at), CALL(pwrite64, fd, content, wanted, at))
+}
+
+#define READ_BODY(call) \
+    if (!many_orders || !handle_of(fd)) return call; \
+    pthread_mutex_lock(&guard); \
+    int failed = fails_on("read", fd); \
+    pthread_mutex_unlock(&guard); \
+    return failed ? -1 : call;
+
+ssize_t read(int fd, void *into, size_t wanted) { READ_BODY(CALL(read, fd, into, wanted)) }
+ssize_t pread(int fd, void *into, size_t wanted, off_t at) {
+    READ_BODY(CALL(pread, fd, into, wanted, at))
+}
+ssize_t pread64(int fd, void *into, size_t wanted, off_t at) {
+    READ_BODY(CALL(pread64, fd, into, wanted, at))
 }
 
 ssize_t writev(int fd, const struct iovec *pieces, int count) {
@@ -362,9 +426,12 @@ static int sync_one(int fd, int only_content, int (*really)(int)) {
     pthread_mutex_lock(&guard);
     long number = ++syncs;
     int fails = first_failing && number >= first_failing && number < first_failing + failing;
+    errno = EIO;
+    fails |= fails_on("sync", fd);
+    int error = errno;
     put(SYNC_BEGUN, handle, number, only_content, 0, 0, 0, 0);
     pthread_mutex_unlock(&guard);
-    errno = EIO;
+    errno = error;
     int result = fails ? -1 : really(fd);
     pthread_mutex_lock(&guard);
     put(SYNC_ENDED, handle, number, !result, 0, 0, 0, 0);
@@ -382,7 +449,7 @@ int fdatasync(int fd) { return sync_one(fd, 1, REAL(fdatasync)); }
     watched |= resolve(at2, to, second); \
     if (!watched) return call; \
     pthread_mutex_lock(&guard); \
-    int result = call; \
+    int result = fails_at(what == LINKED ? "link" : "rename", second) ? -1 : call; \
     if (!result) put_paths(what, first, second); \
     pthread_mutex_unlock(&guard); \
     return result;

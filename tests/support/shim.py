@@ -9,6 +9,9 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
+
+Call = Literal["sync", "write", "read", "open", "link", "rename"]
 
 _SOURCE = Path(__file__).with_name("fault_shim.c")
 _BUILD = Path(__file__).parents[2] / "build" / "drills"
@@ -56,6 +59,7 @@ class Shim:
             raise RuntimeError("This process was not started under the fault shim.")
         self._calls = loaded
         loaded.shim_syncs.restype = ctypes.c_long
+        loaded.shim_seen.restype = ctypes.c_long
 
     def watch(self, folder: Path, journal: Path | None = None) -> None:
         """Follow what happens below a folder from now on; forget all earlier orders."""
@@ -68,6 +72,23 @@ class Shim:
     def fail_syncs(self, first: int, count: int = 1) -> None:
         """Let `count` syncs fail, from the `first` one from now on (1 is the next); 0: none."""
         self._calls.shim_fail_syncs(ctypes.c_long(first), ctypes.c_long(count))
+
+    def fail_calls(
+        self, call: Call, text: str, *, first: int = 1, count: int = 1_000_000, error: int
+    ) -> None:
+        """Let a kind of call fail with an errno, on files with this text in their path."""
+        self._calls.shim_fail_calls(
+            call.encode(), text.encode(), ctypes.c_long(first), ctypes.c_long(count), error
+        )
+
+    def heal(self) -> None:
+        """Forget what `fail_calls` has ordered."""
+        self._calls.shim_fail_calls(b"", b"", ctypes.c_long(0), ctypes.c_long(0), 0)
+
+    @property
+    def seen(self) -> int:
+        """How many calls the first order of `fail_calls` has met."""
+        return int(self._calls.shim_seen())
 
     @property
     def syncs(self) -> int:

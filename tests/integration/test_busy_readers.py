@@ -1,0 +1,87 @@
+"""Readers that never pause hold up neither a recovery nor the end of a log."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from duolog.errors import LogClosed, WritesRefused
+from duolog.log.embedded import EmbeddedLog, open_log
+from duolog.log.model import Record
+from duolog.log.options import FaultPoint, LogOptions
+
+DEADLINE = 30.0  # before: more than 40 s
+
+
+class FailingSync:
+    def __init__(self) -> None:
+        self.armed = False
+
+    def __call__(self, point: FaultPoint) -> None:
+        if self.armed and point == "store.sync":
+            self.armed = False
+            raise OSError(5, "Input/output error")
+
+
+@contextmanager
+def reading(log: EmbeddedLog, readers: int) -> Iterator[None]:
+    """So many threads read without a pause; each has read once when this begins."""
+    stop, begun = threading.Event(), threading.Barrier(readers + 1)
+
+    def read() -> None:
+        first = True
+        while not stop.is_set():
+            try:
+                assert log.fetch("orders", 0, 0, max_records=300).count >= 300
+            except (LogClosed, WritesRefused):
+                return
+            if first:
+                begun.wait(DEADLINE)
+                first = False
+
+    with ThreadPoolExecutor(readers) as pool:
+        running = [pool.submit(read) for _ in range(readers)]
+        try:
+            begun.wait(DEADLINE)
+            yield
+        finally:
+            stop.set()
+        for reader in running:
+            reader.result(DEADLINE)
+
+
+def filled(folder: Path, fault: FailingSync) -> EmbeddedLog:
+    log = open_log(folder, options=LogOptions(fault=fault, cache_bytes=0))
+    log.create_topic("orders")
+    for _ in range(3):
+        log.publish("orders", [Record(bytes(200))] * 100)
+    return log
+
+
+@pytest.mark.timeout(120)
+def test_a_failed_sync_is_recovered_from_under_busy_readers(tmp_path: Path) -> None:
+    fault = FailingSync()
+    with filled(tmp_path / "log", fault) as log, reading(log, 4), ThreadPoolExecutor(1) as pool:
+        for sequence in range(3):
+            fault.armed = True
+            published = pool.submit(
+                log.publish, "orders", Record(b"x"), writer="w", sequence=sequence
+            )
+            try:
+                published.result(DEADLINE)
+            except WritesRefused:
+                log.publish("orders", Record(b"x"), writer="w", sequence=sequence)
+        assert log.offsets("orders")[0].next_offset == 303
+
+
+@pytest.mark.timeout(120)
+def test_a_log_is_closed_under_busy_readers(tmp_path: Path) -> None:
+    log = filled(tmp_path / "log", FailingSync())
+    with reading(log, 8), ThreadPoolExecutor(1) as pool:
+        pool.submit(log.close).result(DEADLINE)
+    assert log.closed

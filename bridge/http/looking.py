@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Protocol, TypeVar
 
 from duolog.bridge.http.shares import shares
-from duolog.bridge.http.starts import Begin, start_in
+from duolog.bridge.http.starts import AtOffsets, Begin, start_in
 from duolog.bridge.members.coordinator import Place
 from duolog.errors import OffsetOutOfRange
 from duolog.log.access import LogAccess
 from duolog.log.catalogue import partition_of
 from duolog.log.model import AtOffset, AtTimestamp, Earliest, PartitionOffsets, Topic
 
+_MOST_LOOKS: Final = 10  # while retention goes on and on
 _FEW_PARTITIONS: Final = 64  # so many can be glanced at while others wait
 
 
@@ -103,12 +104,18 @@ class Looks(Generic[P]):
 
     def look(self) -> Found[P]:
         """What is there now; no pages when there is nothing."""
-        try:
-            return self._look()
-        except OffsetOutOfRange:
-            if self.wanted.group is None:
-                raise
-            return self._look()  # retention came in between: the group now begins later
+        for _ in range(_MOST_LOOKS - 1):
+            try:
+                return self._look()
+            except OffsetOutOfRange as error:
+                # Below what is kept: retention came in between, and the next look begins later.
+                # Who has named an offset is told that it is gone.
+                is_named = self.wanted.group is None and isinstance(
+                    self.wanted.begin, AtOffset | AtOffsets
+                )
+                if is_named or error.offset >= error.earliest:
+                    raise
+        return self._look()
 
     def glance(self) -> Found[P] | None:
         """What a look gives when there is nothing; None when that takes a look. Never blocks."""

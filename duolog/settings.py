@@ -6,6 +6,7 @@
     cache_bytes = "256 MiB"         DUOLOG_CACHE_BYTES
     lock_wait_seconds = 2           DUOLOG_LOCK_WAIT_SECONDS
     max_timestamp_ahead_seconds = 3600  DUOLOG_MAX_TIMESTAMP_AHEAD_SECONDS: of a record's time
+    writer_expiration_seconds = 604800  DUOLOG_WRITER_EXPIRATION_SECONDS
 
     [avro]                          DUOLOG_AVRO (JSON)
     "schema.registry.url" = "…"     as Confluent's serializers call their options
@@ -149,6 +150,7 @@ class Settings(BaseSettings):
     min_free_bytes: ByteSize = ByteSize(_DEFAULTS.min_free_bytes)
     lock_wait_seconds: FiniteFloat = _DEFAULTS.lock_wait_seconds
     max_timestamp_ahead_seconds: FiniteFloat = _DEFAULTS.max_timestamp_ahead_seconds
+    writer_expiration_seconds: FiniteFloat = _DEFAULTS.writer_expiration_seconds
     avro: dict[str, SecretStr] = {}  # some of them are passwords
     kafka: dict[str, SecretStr] = {}  # here too
     mirror: MirrorSettings = MirrorSettings()
@@ -189,6 +191,7 @@ class Settings(BaseSettings):
             min_free_bytes=int(self.min_free_bytes),
             lock_wait_seconds=self.lock_wait_seconds,
             max_timestamp_ahead_seconds=self.max_timestamp_ahead_seconds,
+            writer_expiration_seconds=self.writer_expiration_seconds,
         )
 
     def host_options(self) -> HostOptions:

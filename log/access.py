@@ -336,7 +336,14 @@ class LogAccess(Protocol):
         reference: TopicRef | None = None,
         *,
         cancelled: Callable[[], bool] = ...,
-    ) -> RetentionRun: ...
+    ) -> RetentionRun:
+        """Remove what a topic, or each one, is not to keep any longer.
+
+        In the process that owns the log, and of all topics: also forget publishers and batch
+        writers that have not written for `writer_expiration_seconds`. It looks for them once an
+        hour.
+        """
+
     def stats(self) -> LogStats: ...
     def checkpoint(self) -> str:
         """Make a consistent copy in the log's own folder, for a backup to fetch; its name.

@@ -291,7 +291,7 @@ class _Attempt:
         return news, slice_
 
     def _write_heads(self) -> None:
-        plan = self.plan
+        plan, now_ms = self.plan, self.state.options.clock.now_ms()
         self.stored = StoredEpoch(
             plan.epoch,
             tuple(
@@ -305,8 +305,10 @@ class _Attempt:
             ),
             plan.fingerprints,
             self.duplicates_dropped,
-            self.state.options.clock.now_ms() if plan.at_ms is None else plan.at_ms,
+            now_ms if plan.at_ms is None else plan.at_ms,
             plan.note,
+            now_ms,
+            str(plan.writer),
         )
         for where, head in self.heads.items():
             self._last.put("heads", partition_key(where), pack_head(head))

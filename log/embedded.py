@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from duolog.errors import DuologError, NotWritten, UnknownTopic
-from duolog.log import epochs
 from duolog.log.access import DEFAULT_FETCH_BYTES, DEFAULT_FETCH_RECORDS, TopicRef
 from duolog.log.appends import Appender
 from duolog.log.backup import BackupNote, write_backup, write_checkpoint
@@ -19,6 +18,8 @@ from duolog.log.cache import BatchCache
 from duolog.log.catalogue import Catalogue, partition_of, partitions_of
 from duolog.log.commits import Committer, Nothing
 from duolog.log.definitions import ChangeCatalogue, ClearTopic, DropTopic
+from duolog.log.epochs import CommittedEpochs, check_epoch
+from duolog.log.expiry import Expiry
 from duolog.log.fetched import Fetched, FetchedEncoded
 from duolog.log.forgetting import forget_writer
 from duolog.log.groups import Groups
@@ -128,8 +129,7 @@ def open_log(
         except OSError as error:
             raise _not_opened(folder, error) from error
         remove_kept(left_files(folder / "staging"))  # the log is open: it needs none of them
-        committed = ((writer, stored.epoch) for writer, stored in epochs.load_all(store))
-        sweep_all(folder, committed, options.clock.now_ms())
+        sweep_all(folder, CommittedEpochs(store), options.clock.now_ms())
         if (folder / UNFINISHED).exists():  # of a restore that has come to its end, all but this
             shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
         undo.pop_all()
@@ -165,6 +165,7 @@ class EmbeddedLog:
         self._reader = Reader(state)
         self._groups = Groups(state, self._committer)
         self._mirrors = Mirrors(state, self._committer, identity.log_id)
+        self._expiry = Expiry(state, self._committer)
         self._attendance: Attendance | None = None
         self.schema_documents = SchemaDocuments(state, self._committer)
         self._codecs = codecs_for(self.schema_documents)
@@ -290,7 +291,7 @@ class EmbeddedLog:
 
     def staging_folder(self, writer: Writer, epoch: int) -> Path:
         """Where parts of this epoch may be staged as files; swept once it is committed."""
-        epochs.check_epoch(epoch)
+        check_epoch(epoch)
         return staging_folder(self._state.folder, check_writer(writer), epoch)
 
     def publish(
@@ -563,7 +564,11 @@ class EmbeddedLog:
         *,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> RetentionRun:
-        topics = self.topics() if reference is None else (self.topic(reference),)
+        if reference is not None:
+            topics: tuple[Topic, ...] = (self.topic(reference),)
+        else:
+            topics = self.topics()
+            self._expiry.run_when_due(cancelled)
         return enforce_retention(self._state, self._committer, topics, cancelled)
 
     def stats(self) -> LogStats:
@@ -577,11 +582,16 @@ class EmbeddedLog:
             records_appended=counters.records_appended,
             syncs=self._state.store.syncs,
             positions_stored=self._state.moves.count,
+            publishers_remembered=counters.remembered.publishers,
+            batch_writers_remembered=counters.remembered.batch_writers,
+            stream_writers_remembered=counters.remembered.streams,
+            publishers_expired=counters.publishers_expired,
+            batch_writers_expired=counters.batch_writers_expired,
         )
 
     def sweep_staged(self) -> int:
         """Remove staged parts that nobody needs any more; how many folders went."""
-        committed = ((writer, last.epoch) for writer, last in epochs.load_all(self._state.store))
+        committed = CommittedEpochs(self._state.store)
         return sweep_all(self._state.folder, committed, self._state.options.clock.now_ms())
 
     def secret(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from duolog.errors import (
@@ -13,7 +13,7 @@ from duolog.errors import (
     InvalidRequest,
     UnsupportedFormat,
 )
-from duolog.log.keys import epoch_key
+from duolog.log.keys import after_prefix, epoch_key
 from duolog.log.model import Appended, Mode, OffsetRange, Writer
 from duolog.log.names import check_unicode
 from duolog.log.part import Fingerprint
@@ -36,6 +36,8 @@ class StoredEpoch:
     duplicates_dropped: int
     at_ms: int
     note: str = ""
+    stored_at_ms: int | None = None  # this and the next one were not stored at first
+    writer: str | None = None
 
     def answer(self, *, repeated: bool) -> Appended:
         return Appended(
@@ -126,6 +128,8 @@ def pack_epoch(stored: StoredEpoch) -> bytes:
             "duplicates_dropped": stored.duplicates_dropped,
             "at": stored.at_ms,
             **({"note": stored.note} if stored.note else {}),
+            **({} if stored.stored_at_ms is None else {"stored_at": stored.stored_at_ms}),
+            **({} if stored.writer is None else {"writer": stored.writer}),
         },
         separators=(",", ":"),
     ).encode()
@@ -142,21 +146,55 @@ def unpack_epoch(packed: bytes) -> StoredEpoch:
         fields["duplicates_dropped"],
         fields["at"],
         fields.get("note", ""),
+        fields.get("stored_at"),
+        fields.get("writer"),
     )
 
 
 def load_epoch(store: Store, writer: Writer) -> StoredEpoch | None:
-    packed = store.get("epochs", epoch_key(str(writer)))
+    """A writer's last epoch."""
+    return next((stored for _, stored in find_epochs(store, writer)), None)
+
+
+def find_epochs(store: Store, writer: Writer) -> Iterator[tuple[bytes, StoredEpoch]]:
+    """Where a writer's last epoch is, with its key, and then where an older Duolog has put it.
+
+    What lies there may be another writer's: it is this one's unless it says whose it is.
+    """
+    for name in dict.fromkeys((str(writer), writer.former_name)):
+        key = epoch_key(name)
+        stored = load_epoch_at(store, key)
+        if stored is None:
+            continue
+        if stored.writer == str(writer) or (stored.writer is None and name == writer.former_name):
+            yield key, stored
+
+
+def load_epoch_at(store: Store, key: bytes) -> StoredEpoch | None:
+    """What is stored under one key."""
+    packed = store.get("epochs", key)
     return None if packed is None else unpack_epoch(packed)
 
 
-def load_all(store: Store) -> list[tuple[str, StoredEpoch]]:
-    """The last epoch of every writer."""
-    prefix = epoch_key("")
-    return [
-        (key[len(prefix) :].decode(), unpack_epoch(packed))
-        for key, packed in store.scan("epochs", prefix, prefix + b"\xff" * 1024)
-    ]
+class CommittedEpochs(Mapping[str, int]):
+    """The last epoch of every writer. Nothing is read before it is asked for."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __iter__(self) -> Iterator[str]:
+        prefix = epoch_key("")
+        keys = self._store.scan_keys("epochs", prefix, after_prefix(prefix))
+        return (key[len(prefix) :].decode() for key in keys)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __getitem__(self, writer: str) -> int:
+        stored = load_epoch_at(self._store, epoch_key(writer))
+        if stored is None:
+            raise KeyError(writer)
+        return stored.epoch
 
 
 def _shown(writer: Writer) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from duolog.log.commits import Committer, Job
-from duolog.log.epochs import load_epoch
-from duolog.log.keys import epoch_key
+from duolog.log.epochs import find_epochs
 from duolog.log.model import Writer
 from duolog.log.names import check_writer
 from duolog.log.rounds import Round
@@ -17,16 +18,18 @@ def forget_writer(state: State, committer: Committer, writer: Writer) -> bool:
     with state.writers.hold(frozenset({str(writer)})):
         if state.store.in_doubt:
             state.ensure_writable()
-        if load_epoch(state.store, writer) is None:
+        known = [key for key, _ in find_epochs(state.store, writer)]
+        if not known:
             return False
-        committer.run(_Forget(writer))
+        committer.run(ForgetEpochs(known))
         return True
 
 
-class _Forget(Job):
-    def __init__(self, writer: Writer) -> None:
+class ForgetEpochs(Job):
+    def __init__(self, keys: Sequence[bytes]) -> None:
         super().__init__()
-        self._writer = writer
+        self._keys = keys
 
     def prepare(self, round_: Round) -> None:
-        round_.batch.delete("epochs", epoch_key(str(self._writer)))
+        for key in self._keys:
+            round_.batch.delete("epochs", key)

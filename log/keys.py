@@ -97,6 +97,13 @@ def sequence_prefix(writer: str) -> bytes:
     return b"s" + _LENGTH.pack(len(name)) + name
 
 
+def parse_sequence_prefix(key: bytes) -> tuple[str, bytes]:
+    """The writer that a sequence's key is of, and the prefix of all its keys."""
+    (length,) = _LENGTH.unpack_from(key, 1)
+    prefix = key[: 1 + _LENGTH.size + length]
+    return prefix[1 + _LENGTH.size :].decode(), prefix
+
+
 def parse_sequence(key: bytes) -> int:
     return int(_SEQUENCE.unpack(key[-8:])[0])
 

@@ -95,6 +95,13 @@ class Writer:
     target: str
 
     def __str__(self) -> str:
+        """Another one for each writer: a colon of the name is not the one that ends it."""
+        name = self.name.replace("\\", "\\\\").replace(":", "\\:")
+        return f"{self.mode}:{name}:{self.target}"
+
+    @property
+    def former_name(self) -> str:
+        """As older Duologs called it, which took "a:b" to "c" and "a" to "b:c" for one."""
         return f"{self.mode}:{self.name}:{self.target}"
 
 
@@ -389,6 +396,11 @@ class LogStats:
     records_appended: int
     syncs: int
     positions_stored: int = 0  # of groups; whoever follows them looks again when it has grown
+    publishers_remembered: int = 0  # this and the next two when expiry looked last
+    batch_writers_remembered: int = 0
+    stream_writers_remembered: int = 0
+    publishers_expired: int = 0
+    batch_writers_expired: int = 0
 
 
 @dataclass(frozen=True, slots=True)

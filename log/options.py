@@ -43,10 +43,16 @@ class LogOptions:
     min_free_bytes: int = 64 << 20  # below this much free disk, writes are refused
     lock_wait_seconds: float = 10.0
     max_timestamp_ahead_seconds: float = 3600.0  # as Kafka's message.timestamp.after.max.ms
+    writer_expiration_seconds: float = 7 * 24 * 3600.0  # of publishers and of batch writers
     clock: Clock = field(default_factory=SystemClock)
     fault: Callable[[FaultPoint], None] = no_fault
 
     def __post_init__(self) -> None:
+        if not self.writer_expiration_seconds > 0:
+            raise InvalidSetting(
+                "writer_expiration_seconds must be more than 0; got "
+                f"{self.writer_expiration_seconds}."
+            )
         for name in ("max_record_bytes", "max_fetch_records"):
             if getattr(self, name) < 1:
                 raise InvalidSetting(f"{name} must be at least 1; got {getattr(self, name)}.")

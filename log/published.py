@@ -12,33 +12,44 @@ from duolog.log.model import Record, TopicPartition
 from duolog.log.store import Store
 
 REMEMBERED_SEQUENCES = 1024
-"""So many of a writer's latest sequences can be sent again."""
+"""So many of a writer's latest sequences can be sent again, and all of its last call."""
 
-_VERSION = 1
+_VERSION_WITHOUT_TIME = 1
+_VERSION = 2
 _CONTENT_BYTES = 16
-_STORED = struct.Struct(f">BIIQ{_CONTENT_BYTES}s")
+_WITHOUT_TIME = struct.Struct(f">BIIQ{_CONTENT_BYTES}s")
+_STORED = struct.Struct(f">BIIQ{_CONTENT_BYTES}sQ")
 
 
 class Published(NamedTuple):
-    """Where a record went, and a hash of what it was."""
+    """Where a record went, a hash of what it was, and when; version 1 did not know when."""
 
     where: TopicPartition
     offset: int
     content: bytes
+    at_ms: int | None
 
 
 def pack_published(published: Published) -> bytes:
-    where, offset, content = published
-    return _STORED.pack(_VERSION, where.topic_id, where.partition, offset, content)
+    where, offset, content, at_ms = published
+    if at_ms is None:
+        return _WITHOUT_TIME.pack(
+            _VERSION_WITHOUT_TIME, where.topic_id, where.partition, offset, content
+        )
+    return _STORED.pack(_VERSION, where.topic_id, where.partition, offset, content, at_ms)
 
 
 def unpack_published(stored: bytes) -> Published:
-    if stored[0] != _VERSION:
+    at_ms: int | None
+    if stored[0] == _VERSION:
+        _, topic_id, partition, offset, content, at_ms = _STORED.unpack(stored)
+    elif stored[0] == _VERSION_WITHOUT_TIME:
+        (_, topic_id, partition, offset, content), at_ms = _WITHOUT_TIME.unpack(stored), None
+    else:
         raise UnsupportedFormat(
             f"A published record is remembered as version {stored[0]}. Use a newer Duolog."
         )
-    _, topic_id, partition, offset, content = _STORED.unpack(stored)
-    return Published(TopicPartition(topic_id, partition), offset, content)
+    return Published(TopicPartition(topic_id, partition), offset, content, at_ms)
 
 
 def content_of(record: Record) -> bytes:

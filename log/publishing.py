@@ -162,10 +162,12 @@ class _Publish(Job):
                 round_.remember_publish(
                     self._writer,
                     self._sequence + nth,
-                    pack_published(Published(where, offset, content_of(record))),
+                    pack_published(Published(where, offset, content_of(record), round_.now_ms)),
                 )
         if self._writer is not None:
-            round_.forget_publishes(self._writer, highest, self._sequence + len(placed))
+            round_.forget_publishes(
+                self._writer, highest, self._sequence, self._sequence + len(placed)
+            )
         if repeated:
             round_.count_duplicates(repeated)
         self.placed = tuple(placed)

@@ -141,14 +141,20 @@ class Round:
         self._sequences[writer] = max(sequence, self._sequences.get(writer, 0))
         self._batch.put("epochs", key, stored)
 
-    def forget_publishes(self, writer: str, highest_before: int | None, next_sequence: int) -> None:
-        """Forget what is too far back, a thousand sequences at a time."""
+    def forget_publishes(
+        self, writer: str, highest_before: int | None, sequence: int, next_sequence: int
+    ) -> None:
+        """Forget what is too far back, a thousand sequences at a time, and nothing of the call that
+        goes from `sequence` up to `next_sequence`.
+        """
         before = 0 if highest_before is None else highest_before // REMEMBERED_SEQUENCES
         if next_sequence // REMEMBERED_SEQUENCES > before:
             self.batch.delete_range(
                 "epochs",
                 sequence_key(writer, 0),
-                sequence_key(writer, max(0, next_sequence - 2 * REMEMBERED_SEQUENCES)),
+                sequence_key(
+                    writer, max(0, min(sequence, next_sequence - 2 * REMEMBERED_SEQUENCES))
+                ),
             )
 
     def latest(self, topic: Topic, where: TopicPartition) -> LatestOfPartition:
@@ -273,6 +279,8 @@ class Round:
             else:
                 self._state.mirrors[where] = mirror
         self._state.mirror_modes = self.mirror_modes
+        if self._state.publishing is not None:
+            self._state.publishing.update(self._sequences)
         for call in self._afterwards:
             call()
         if self._positions:

@@ -14,7 +14,8 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -194,7 +195,7 @@ def sweep(log_folder: Path, writer: str, upto_epoch: int) -> int:
     return len(done)
 
 
-def sweep_all(log_folder: Path, committed: Iterable[tuple[str, int]], now_ms: int) -> int:
+def sweep_all(log_folder: Path, committed: Mapping[str, int], now_ms: int) -> int:
     """Remove what earlier owners committed and did not come to remove.
 
     A writer may be about to send its last epoch again, and needs what it stages for that: such
@@ -202,28 +203,48 @@ def sweep_all(log_folder: Path, committed: Iterable[tuple[str, int]], now_ms: in
 
     Also what writers left that never committed anything and have not touched it for a week: batch
     jobs without a name that were killed. Nobody else would ever remove it.
+
+    The last epochs are read only of writers that have a folder.
     """
-    epochs = dict(committed)
-    known = {_writer_folder(log_folder, writer).name for writer in epochs}
-    swept = 0
-    for writer, epoch in epochs.items():
-        swept += sweep(log_folder, writer, epoch - 1)
-        last = _writer_folder(log_folder, writer) / str(epoch)
-        if last.is_dir() and now_ms - _last_touched_ms(last) > REPEATED_MS:
-            swept += sweep(log_folder, writer, epoch)
     staging = log_folder / "staging"
-    for folder in list(staging.iterdir()) if staging.is_dir() else []:
-        if folder.name not in known and now_ms - _last_touched_ms(folder) > ABANDONED_MS:
+    folders = {folder.name: folder for folder in staging.iterdir()} if staging.is_dir() else {}
+    if not folders:
+        return 0
+    known = {name: writer for writer in committed if (name := _hash(writer)) in folders}
+    swept = 0
+    for name, folder in folders.items():
+        writer = known.get(name)
+        epoch = None if writer is None else committed.get(writer)
+        if writer is not None and epoch is not None:
+            swept += _sweep_known(log_folder, writer, epoch, now_ms)
+        elif now_ms - _last_touched_ms(folder) > ABANDONED_MS:
             shutil.rmtree(folder, ignore_errors=True)
             swept += 1
     return swept
 
 
+def _sweep_known(log_folder: Path, writer: str, epoch: int, now_ms: int) -> int:
+    folder = _writer_folder(log_folder, writer)
+    is_old = now_ms - _modified_ms(folder) > REPEATED_MS
+    swept = sweep(log_folder, writer, epoch - 1)
+    last = folder / str(epoch)
+    if last.is_dir() and now_ms - _last_touched_ms(last) > REPEATED_MS:
+        swept += sweep(log_folder, writer, epoch)
+    if is_old:
+        with suppress(OSError):  # something is in it
+            folder.rmdir()
+    return swept
+
+
 def _last_touched_ms(folder: Path) -> int:
     try:
-        return max(path.stat().st_mtime_ns for path in (folder, *folder.rglob("*"))) // 1_000_000
+        return max(_modified_ms(path) for path in (folder, *folder.rglob("*")))
     except OSError:  # somebody else is removing it
         return 0
+
+
+def _modified_ms(path: Path) -> int:
+    return path.stat().st_mtime_ns // 1_000_000
 
 
 def _writer_folder(log_folder: Path, writer: str) -> Path:

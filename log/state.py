@@ -33,6 +33,15 @@ from duolog.log.times import OldestBatches
 _SPACE_KNOWN_SECONDS = 0.1  # asking costs 5 us and lets go of Python's lock, in every round
 
 
+@dataclass(frozen=True, slots=True)
+class RememberedWriters:
+    """Of how many writers something is remembered, when expiry looked last; 0 before."""
+
+    publishers: int = 0
+    batch_writers: int = 0
+    streams: int = 0
+
+
 @dataclass
 class Counters:
     """What has happened since the log was opened."""
@@ -40,6 +49,9 @@ class Counters:
     counters_restored: int = 0
     duplicates_dropped: int = 0
     records_appended: int = 0
+    publishers_expired: int = 0
+    batch_writers_expired: int = 0
+    remembered: RememberedWriters = field(default_factory=RememberedWriters)
 
 
 @dataclass
@@ -61,6 +73,7 @@ class State:
     latest_changes: LatestChanges = field(default_factory=LatestChanges)
     oldest_batches: OldestBatches = field(default_factory=OldestBatches)
     counters: Counters = field(default_factory=Counters)
+    publishing: set[str] | None = None  # writers that publish while expiry looks for idle ones
     _space_known_until: float = 0.0
     _kept_files: set[Path] = field(default_factory=set)
 

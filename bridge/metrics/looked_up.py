@@ -47,6 +47,15 @@ class LookedUp:
             (names.CACHE_MISSES, stats.cache_misses),
         ):
             found[metric] = [((), number)]
+        found[names.WRITERS_REMEMBERED] = [
+            (("publisher",), stats.publishers_remembered),
+            (("batch",), stats.batch_writers_remembered),
+            (("stream",), stats.stream_writers_remembered),
+        ]
+        found[names.WRITERS_EXPIRED] = [
+            (("publisher",), stats.publishers_expired),
+            (("batch",), stats.batch_writers_expired),
+        ]
         return found
 
     def _heads(self) -> dict[Place, PartitionOffsets]:

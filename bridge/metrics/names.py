@@ -200,6 +200,21 @@ STAGED_SWEPT = Metric(
     "staged_folders_swept_total", Kind.COUNTER, "Folders of staged parts that nobody needed."
 )
 
+WRITERS_REMEMBERED = Metric(
+    "remembered_writers",
+    Kind.GAUGE,
+    "Writers of which the log remembers what they wrote last, when it looked last: publisher, "
+    "batch, stream. It looks once an hour.",
+    ("kind",),
+)
+WRITERS_EXPIRED = Metric(
+    "expired_writers_total",
+    Kind.COUNTER,
+    "Writers that were forgotten, since they had not written for writer_expiration_seconds: "
+    "publisher, batch.",
+    ("kind",),
+)
+
 WORKER_UP = Metric("worker_up", Kind.GAUGE, "1 while the worker process is at work.", ("worker",))
 WORKER_STARTS = Metric(
     "worker_starts_total", Kind.COUNTER, "Times that the worker process was started.", ("worker",)

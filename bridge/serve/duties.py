@@ -1,4 +1,6 @@
-"""What the owner of a log does by itself: retention, and sweeping what tasks have staged."""
+"""What the owner of a log does by itself: retention, expiry of writers, and sweeping what tasks
+have staged.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from duolog.bridge.metrics.names import (
 from duolog.bridge.metrics.tally import Tally
 from duolog.clock import Clock
 from duolog.log import EmbeddedLog
-from duolog.log.model import HeldBack, RetentionRun
+from duolog.log.model import HeldBack, LogStats, RetentionRun
 
 SWEEP_EVERY_SECONDS = 3600.0
 
@@ -70,7 +72,9 @@ class Duties:
 
     def enforce_retention(self) -> None:
         """One run over all topics."""
+        before = self._log.stats()
         run = self._log.enforce_retention(cancelled=self._stopped.is_set)
+        self._tell_of_expired(before, self._log.stats())
         for topic, swept in run.by_topic.items():
             if swept.messages_deleted:
                 self._tally.add(RETENTION_RECORDS, topic, by=swept.messages_deleted)
@@ -85,6 +89,14 @@ class Duties:
         self._tally.add(RETENTION_RUNS, "cancelled" if run.cancelled else "done")
         if not run.cancelled:
             self._tally.put(RETENTION_LAST, number=self._clock.now_ms() / 1000)
+
+    def _tell_of_expired(self, before: LogStats, now: LogStats) -> None:
+        publishers = now.publishers_expired - before.publishers_expired
+        batch_writers = now.batch_writers_expired - before.batch_writers_expired
+        if publishers or batch_writers:
+            self._journal.note(
+                "writers.expired", publishers=publishers, batch_writers=batch_writers
+            )
 
     def _tell_of_held(self, run: RetentionRun) -> None:
         """A line when a topic begins to be held back, or is so no more; the metric each time."""

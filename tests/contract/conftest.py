@@ -55,6 +55,10 @@ class Form:
         while self._opened:
             self._opened.pop().close()
 
+    def do_duties(self, log: LogAccess) -> None:
+        """What the log's owner does by itself from time to time."""
+        log.enforce_retention()
+
     def staged_file(self, name: str | None) -> Path:
         """The file of a staged part where the log's owner has it."""
         return self.folder / "staging" / (name or "")
@@ -90,6 +94,10 @@ class HostedForm(Form):
             self._host = log, self._hosts.add(host_app(log))
             log.announce(self._host[1])
         return self._host[1]
+
+    def do_duties(self, log: LogAccess) -> None:
+        assert self._host is not None
+        super().do_duties(self._host[0])
 
     def close(self) -> None:
         super().close()

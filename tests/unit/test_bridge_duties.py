@@ -25,6 +25,8 @@ from duolog.bridge.metrics.names import (
     STAGED_SWEPT,
     TOPIC_NEXT,
     TOPIC_START,
+    WRITERS_EXPIRED,
+    WRITERS_REMEMBERED,
     Metric,
 )
 from duolog.bridge.metrics.tally import Tally
@@ -35,6 +37,7 @@ from duolog.log.mirror_model import MirrorTarget
 from duolog.log.mirror_modes import MirrorMode
 from duolog.log.model import Record, Retention, TopicSettings
 from tests.support.clock import ManualClock
+from tests.support.records import BATCH, STREAM
 
 DEADLINE_SECONDS = 30
 
@@ -147,6 +150,20 @@ def test_a_run_that_fails_is_told_and_the_next_one_comes(
         assert came_again.wait(DEADLINE_SECONDS)
     assert minding.tally.number(RETENTION_RUNS, "failed") >= 3
     assert f"{type(error).__name__}: {error}" in minding.said.getvalue()
+
+
+def test_writers_that_are_forgotten_are_counted_and_told(minding: Minding) -> None:
+    log, clock = minding.log, minding.clock
+    log.publish("orders", Record(b"v"), writer="idle", sequence=0)
+    log.append(BATCH, 0, [])
+    clock.advance(seconds=8 * 24 * 3600)
+    log.publish("orders", Record(b"v"), writer="alive", sequence=0)
+    log.append(STREAM, 0, [])
+    minding.duties.enforce_retention()
+    assert "writers.expired publishers=1 batch_writers=1" in minding.said.getvalue()
+    samples = LookedUp(log, clock).samples()
+    assert samples[WRITERS_REMEMBERED] == [(("publisher",), 1), (("batch",), 0), (("stream",), 1)]
+    assert samples[WRITERS_EXPIRED] == [(("publisher",), 1), (("batch",), 1)]
 
 
 def test_staged_parts_that_nobody_needs_are_swept(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from duolog.log.model import Mode, Writer
 from duolog.log.staging import ABANDONED_MS, REPEATED_MS, staging_folder, sweep_all
@@ -28,7 +29,7 @@ def staged(log: Path, writer: Writer, epoch: int, *, age_ms: int) -> Path:
 def test_what_is_committed_goes_and_what_is_not_stays(tmp_path: Path) -> None:
     old = staged(tmp_path, KNOWN, 3, age_ms=0)
     next_one = staged(tmp_path, KNOWN, 5, age_ms=100 * ABANDONED_MS)
-    assert sweep_all(tmp_path, [(str(KNOWN), 4)], NOW_MS) == 1
+    assert sweep_all(tmp_path, {str(KNOWN): 4}, NOW_MS) == 1
     assert not old.exists()
     assert next_one.exists()
 
@@ -37,26 +38,53 @@ def test_what_a_repeat_of_the_last_epoch_stages_stays_while_it_may_be_needed(
     tmp_path: Path,
 ) -> None:
     part = staged(tmp_path, KNOWN, 4, age_ms=REPEATED_MS - 60_000)
-    assert sweep_all(tmp_path, [(str(KNOWN), 4)], NOW_MS) == 0
+    assert sweep_all(tmp_path, {str(KNOWN): 4}, NOW_MS) == 0
     assert part.exists()
-    assert sweep_all(tmp_path, [(str(KNOWN), 4)], NOW_MS + 120_000) == 1
+    assert sweep_all(tmp_path, {str(KNOWN): 4}, NOW_MS + 120_000) == 1
     assert not part.exists()
 
 
 def test_what_an_unknown_writer_left_goes_only_when_it_is_old(tmp_path: Path) -> None:
     part = staged(tmp_path, UNKNOWN, 0, age_ms=ABANDONED_MS - 60_000)
-    assert sweep_all(tmp_path, [], NOW_MS) == 0
+    assert sweep_all(tmp_path, {}, NOW_MS) == 0
     assert part.exists()
-    assert sweep_all(tmp_path, [], NOW_MS + 120_000) == 1
+    assert sweep_all(tmp_path, {}, NOW_MS + 120_000) == 1
     assert list((tmp_path / "staging").iterdir()) == []
 
 
 def test_one_new_part_keeps_all_of_its_writer(tmp_path: Path) -> None:
     old = staged(tmp_path, UNKNOWN, 0, age_ms=2 * ABANDONED_MS)
     staged(tmp_path, UNKNOWN, 1, age_ms=1)
-    assert sweep_all(tmp_path, [], NOW_MS) == 0
+    assert sweep_all(tmp_path, {}, NOW_MS) == 0
     assert old.exists()
 
 
 def test_a_log_without_a_staging_folder_has_nothing_to_sweep(tmp_path: Path) -> None:
-    assert sweep_all(tmp_path, [(str(KNOWN), 4)], NOW_MS) == 0
+    assert sweep_all(tmp_path, {str(KNOWN): 4}, NOW_MS) == 0
+
+
+class Epochs(dict[str, int]):
+    """Counts how often a last epoch was read."""
+
+    read = 0
+
+    def get(self, writer: str, default: Any = None) -> Any:
+        self.read += 1
+        return super().get(writer, default)
+
+
+def test_only_epochs_of_writers_that_have_staged_are_read(tmp_path: Path) -> None:
+    epochs = Epochs({f"batch:job{number}:orders": 1 for number in range(1000)} | {str(KNOWN): 4})
+    assert sweep_all(tmp_path, epochs, NOW_MS) == 0
+    staged(tmp_path, KNOWN, 3, age_ms=0)
+    assert sweep_all(tmp_path, epochs, NOW_MS) == 1
+    assert epochs.read == 1
+
+
+def test_an_empty_folder_of_a_known_writer_goes_when_it_is_old(tmp_path: Path) -> None:
+    folder = staged(tmp_path, KNOWN, 4, age_ms=2 * REPEATED_MS).parents[1]
+    assert sweep_all(tmp_path, {str(KNOWN): 4}, NOW_MS) == 1
+    assert not folder.exists()
+    folder = staged(tmp_path, KNOWN, 4, age_ms=REPEATED_MS - 60_000).parents[1]
+    assert sweep_all(tmp_path, {str(KNOWN): 5}, NOW_MS) == 1
+    assert folder.exists()

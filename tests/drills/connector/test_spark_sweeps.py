@@ -57,7 +57,7 @@ def test_repeated_batches_find_the_mutant_that_sweeps_the_last_epoch(
     driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def sweep_all(folder: Path, committed: Any, *_: Any) -> int:
-        return sum(staging.sweep(folder, writer, epoch) for writer, epoch in committed)
+        return sum(staging.sweep(folder, writer, epoch) for writer, epoch in committed.items())
 
     monkeypatch.setattr("duolog.log.embedded.sweep_all", sweep_all)
     wrong = repeated_beside_others(driver, tmp_path, "before_commit", "function")

@@ -9,6 +9,7 @@ memory does not grow with the epoch.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -33,6 +34,7 @@ from duolog.log.epochs import (
 )
 from duolog.log.heads import pack_head
 from duolog.log.keys import epoch_key, partition_key, record_key, time_key
+from duolog.log.merge_plan import SMALL_BYTES
 from duolog.log.model import Appended, Head, OffsetRange, Topic, TopicPartition, Writer
 from duolog.log.names import check_writer
 from duolog.log.part import Fingerprint, Part
@@ -144,6 +146,7 @@ class _Attempt:
     heads: dict[TopicPartition, Head] = field(default_factory=dict)
     latest: dict[TopicPartition, LatestOfPartition] = field(default_factory=dict)
     duplicates_dropped: int = 0
+    _small: Counter[TopicPartition] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._incarnation = self.state.store.recoveries
@@ -193,6 +196,8 @@ class _Attempt:
         self.state.counters.duplicates_dropped += self.duplicates_dropped
         self.state.counters.records_appended += sum(r.count for r in self.stored.ranges)
         self.state.heads.publish(self.heads)
+        for where, small_batches in self._small.items():
+            self.state.merges.note(where, small_batches)
 
     def _write_records(self) -> None:
         store = self.state.store
@@ -249,6 +254,7 @@ class _Attempt:
         self._last = before
         for where in shares:
             del self.heads[where]
+            del self._small[where]
         return places
 
     def _leaves_out_repeats(self, where: TopicPartition) -> bool:
@@ -257,6 +263,7 @@ class _Attempt:
     def _grow(self, where: TopicPartition, ready: EncodedSlice) -> bytes:
         """Count a batch to its partition; the batch's key."""
         head, size = self._head(where), len(ready.encoded)
+        self._small[where] += size < SMALL_BYTES
         last_ts_ms = max(head.last_ts_ms, ready.max_ts_ms)
         self._last.put(
             "times",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from typing import Any
 
@@ -51,12 +51,23 @@ class BatchCache:
             return min(offset, end)
 
     def add(self, where: TopicPartition, base_offset: int, records: Any) -> None:
+        """Keep a batch. It takes the place of those that were merged into it."""
         size = int(records.nbytes)
         with self._guard:
-            if size + _ENTRY_BYTES > self._budget_bytes or (where, base_offset) in self._batches:
+            if size + _ENTRY_BYTES > self._budget_bytes:
                 return
+            bases = self._bases.setdefault(where, [])
+            end = base_offset + records.num_rows
+            last = bisect_right(bases, base_offset) - 1
+            if last >= 0 and end <= bases[last] + self._batches[where, bases[last]][0].num_rows:
+                return  # held already, by itself or merged
+            first = bisect_left(bases, base_offset)
+            for merged in bases[first : bisect_left(bases, end)]:
+                _, gone_bytes = self._batches.pop((where, merged))
+                bases.remove(merged)
+                self._bytes -= gone_bytes + _ENTRY_BYTES
             self._batches[where, base_offset] = records, size
-            insort(self._bases.setdefault(where, []), base_offset)
+            bases.insert(first, base_offset)
             self._bytes += size + _ENTRY_BYTES
             while self._bytes > self._budget_bytes:
                 (gone_from, gone_base), (_, gone_bytes) = self._batches.popitem(last=False)

@@ -80,6 +80,7 @@ class DropTopic(ClearTopic):
         round_.afterwards(lambda: round_.state.heads.forget(gone))
         round_.afterwards(lambda: round_.state.latest_changes.forget(gone))
         round_.afterwards(lambda: round_.state.oldest_batches.forget(gone))
+        round_.afterwards(lambda: round_.state.merges.forget(gone))
 
 
 def held_by(topic: Topic, heads: Heads) -> Swept:

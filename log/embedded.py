@@ -29,6 +29,7 @@ from duolog.log.identity import Identity, check_format, establish
 from duolog.log.location import check_location
 from duolog.log.lost_files import left_files, remove_kept
 from duolog.log.mark import Mark
+from duolog.log.merging import BackgroundMerger
 from duolog.log.mirror_model import Mirror, MirrorChange, MirrorProducer, MirrorTarget
 from duolog.log.mirror_modes import MirrorMode, MirrorModes, MirrorReport
 from duolog.log.mirroring import Mirrors
@@ -163,6 +164,7 @@ class EmbeddedLog:
         self._publisher = Publisher(state, self._committer)
         self._appender = Appender(state)
         self._reader = Reader(state)
+        self._merger = BackgroundMerger(state, self._committer)
         self._groups = Groups(state, self._committer)
         self._mirrors = Mirrors(state, self._committer, identity.log_id)
         self._expiry = Expiry(state, self._committer)
@@ -571,6 +573,13 @@ class EmbeddedLog:
             self._expiry.run_when_due(cancelled)
         return enforce_retention(self._state, self._committer, topics, cancelled)
 
+    def merge_small_batches(self, reference: TopicRef, partition: int) -> int:
+        """Merge the small batches at a partition's end now; how many there are fewer.
+
+        The log does it by itself when a partition has got many.
+        """
+        return self._merger.merge(partition_of(self.topic(reference), partition))
+
     def stats(self) -> LogStats:
         counters, cache = self._state.counters, self._state.cache
         return LogStats(
@@ -636,6 +645,7 @@ class EmbeddedLog:
         if self.closed:
             return
         self._when_closed.close()
+        self._merger.close()
         self._committer.close()
         self._state.store.close()
         self._mark.close()

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from duolog.errors import DuologError
 from duolog.log.batch_ages import BatchAges
 from duolog.log.catalogue import partitions_of
 from duolog.log.commits import Committer, Job
@@ -52,27 +53,40 @@ def enforce_retention(
     while left:
         if cancelled():
             return RetentionRun(swept, True, held)
-        sweeps: list[_Sweep] = []
-        while left and len(sweeps) < _PARTITIONS_AT_ONCE:
-            topic, where = left.popleft()
-            found = find_cut(state, topic, where)
-            if found is not None and found.removal is not None:
-                sweeps.append(_Sweep(topic, found))
-                continue
-            if found is not None and found.held_back.records:
-                held[topic.name] = held.get(topic.name, HeldBack()) + found.held_back
-            if start := starts.pop(where, 0):
-                state.store.reclaim("records", record_key(where, 0), record_key(where, start))
-        if sweeps:
-            committer.submit(*sweeps)
+        with state.one_rearranges:
+            sweeps: list[_Sweep] = []
+            while left and len(sweeps) < _PARTITIONS_AT_ONCE:
+                topic, where = left.popleft()
+                found = find_cut(state, topic, where)
+                if found is not None and found.removal is not None:
+                    sweeps.append(_Sweep(topic, found))
+                    continue
+                if found is not None and found.held_back.records:
+                    held[topic.name] = held.get(topic.name, HeldBack()) + found.held_back
+                if start := starts.pop(where, 0):
+                    state.store.reclaim("records", record_key(where, 0), record_key(where, start))
+            _run_all(committer, sweeps)
         for sweep in sweeps:
-            sweep.wait()
             topic, where = sweep.topic, sweep.cut.where
             left.appendleft((topic, where))  # there may be more, or it has changed meanwhile
             if sweep.is_done:
                 swept[topic.name] += sweep.cut.swept
                 starts[where] = sweep.cut.after.start
     return RetentionRun(swept, held_back=held)
+
+
+def _run_all(committer: Committer, sweeps: list[_Sweep]) -> None:
+    """Commit these and wait for all of them, also when one of them fails."""
+    if sweeps:
+        committer.submit(*sweeps)
+    failures = []
+    for sweep in sweeps:
+        try:
+            sweep.wait()
+        except DuologError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from duolog.log.keys import (
     time_key,
     topic_key,
 )
+from duolog.log.merge_plan import SMALL_BYTES
 from duolog.log.mirror_control import StoredModes, write_modes
 from duolog.log.mirrors import StoredMirror, write_mirror
 from duolog.log.model import Head, Record, Topic, TopicPartition
@@ -287,6 +288,9 @@ class Round:
             self._state.moves.add(len(self._positions))
         if self._heads:
             self._state.heads.publish(self._heads)
+        for where in self._records:
+            if self._sizes[where] < SMALL_BYTES:
+                self._state.merges.note(where, 1)
         self._state.counters.records_appended += sum(map(len, self._records.values()))
 
     def remove_gone(self) -> None:

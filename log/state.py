@@ -7,6 +7,7 @@ it holds, the heads. An append changes the heads of the gates it holds. Everybod
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from duolog.log.dedup import LatestChanges
 from duolog.log.gates import Gates
 from duolog.log.heads import Heads, load_heads
 from duolog.log.lost_files import remove_kept
+from duolog.log.merge_queue import MergeQueue
 from duolog.log.mirror_control import StoredModes, load_modes
 from duolog.log.mirrors import StoredMirrors, load_mirrors
 from duolog.log.model import TopicPartition
@@ -74,6 +76,10 @@ class State:
     oldest_batches: OldestBatches = field(default_factory=OldestBatches)
     counters: Counters = field(default_factory=Counters)
     publishing: set[str] | None = None  # writers that publish while expiry looks for idle ones
+    merges: MergeQueue = field(default_factory=MergeQueue)
+    one_rearranges: threading.Lock = field(default_factory=threading.Lock)
+    """Held from looking at a partition's batches until batches are removed or merged by it, so that
+    retention and merging see the same ones. Never by the committer."""
     _space_known_until: float = 0.0
     _kept_files: set[Path] = field(default_factory=set)
 

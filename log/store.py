@@ -487,6 +487,19 @@ class Store:
             walk.at.status()
         return None
 
+    def scan_back(
+        self, family: Family, upper: bytes, lower: bytes, *, limit: int
+    ) -> list[tuple[bytes, bytes]]:
+        """So many entries from `upper` back to `lower`, both included, the last one first."""
+        found: list[tuple[bytes, bytes]] = []
+        with self._walking(family) as walk:
+            walk.at.seek_for_prev(upper)
+            while len(found) < limit and walk.at.valid() and (key := walk.at.key()) >= lower:
+                found.append((key, walk.at.value()))
+                walk.at.prev()
+            walk.at.status()
+        return found
+
     @contextmanager
     def _walking(self, family: Family) -> Iterator[_Held]:
         with self._using(), _damage_named(self._path):

@@ -88,3 +88,13 @@ class OldestBatches:
     def forget(self, gone: Collection[TopicPartition]) -> None:
         for where in gone:
             self._known.pop(where, None)
+
+
+def last_batches(store: Store, where: TopicPartition, limit: int) -> list[TimedBatch]:
+    """So many of the partition's batches from its end, the last one first."""
+    page = store.scan_back(
+        "times", time_key(where, LAST_OFFSET, LAST_OFFSET), time_key(where, 0, 0), limit=limit
+    )
+    return [
+        TimedBatch(*parse_time_key(key), BatchSize(*_SIZE.unpack(value))) for key, value in page
+    ]

@@ -22,6 +22,7 @@ from duolog.log import (
     packed,
     record_files,
     rounds,
+    slice_merge,
     state,
     store,
 )
@@ -76,7 +77,11 @@ def heads_first() -> None:
 
 @_mutant
 def debris_stays() -> None:
-    """What an append left beyond the heads is not removed."""
+    """What an append left beyond the heads is not removed.
+
+    It shows where an epoch is many batches: the next append writes over the first of them.
+    """
+    slice_merge.SMALL_BYTES = 0  # type: ignore[misc]
     state.remove_debris = lambda *_: 0  # type: ignore[assignment]
     appends.remove_beyond = lambda *_: 0
 

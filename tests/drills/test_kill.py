@@ -68,6 +68,7 @@ def _live(
         "ledger": str(ledger),
         "seed": str(chance.random()),
         "small_buffers": chance.random() < 0.5 or moment == "append.files_made",
+        "slices_kept": chance.random() < 0.5,
         **plan,
     }
     heard: list[Any] = []

@@ -54,7 +54,14 @@ class Cuttable:
             shutil.copy(self.older_mark, target / "mark")
 
 
-def cuttable(folder: Path, ending: str, chance: random.Random, *, epochs: int = 4) -> Cuttable:
+def cuttable(
+    folder: Path,
+    ending: str,
+    chance: random.Random,
+    *,
+    epochs: int = 4,
+    slices_kept: bool = False,
+) -> Cuttable:
     """Let a process write and end with two publications or one epoch, and kill it.
 
     After four epochs comes a tiny one, so that each of its bytes can be tried.
@@ -70,6 +77,7 @@ def cuttable(folder: Path, ending: str, chance: random.Random, *, epochs: int = 
         "publications": 20,
         "epochs": epochs,
         "ending": ending,
+        "slices_kept": slices_kept,
     }
     with Child(worker.__name__, arguments) as child:
         heard = []
@@ -167,7 +175,7 @@ def test_cuts_find_the_mutant_mark_unchecked(tmp_path: Path, chance: random.Rand
 
 
 def test_cuts_find_the_mutant_debris_stays(tmp_path: Path, chance: random.Random) -> None:
-    log = cuttable(tmp_path / "made", "epoch", chance, epochs=3)
+    log = cuttable(tmp_path / "made", "epoch", chance, epochs=3, slices_kept=True)
     with Court("debris_stays") as court:
         heads_cut_off = [log.last[0]] * 3
         assert cut_with_an_older_mark(tmp_path, log, heads_cut_off, court)

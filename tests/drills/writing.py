@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from duolog.errors import WritesRefused
-from duolog.log import record_files, store
+from duolog.log import record_files, slice_merge, store
 from duolog.log.access import LogAccess
 from duolog.log.embedded import open_log
 from duolog.log.options import FaultPoint, LogOptions, no_fault
@@ -175,6 +175,7 @@ def write(
     epochs: int = ENDLESS,
     die_at: tuple[FaultPoint, int] | None = None,
     small_buffers: bool = False,
+    slices_kept: bool = False,
     journal: tuple[str, str] | None = None,
     failing: tuple[int, int] | None = None,
     ending: str | None = None,
@@ -189,6 +190,8 @@ def write(
     tell = say if journal is None else _followed(*journal)
     if small_buffers:
         use_small_buffers()
+    if slices_kept:
+        keep_slices()
     known = read_ledger(ledger)
     fault = no_fault if die_at is None else _dying(*die_at)
     tell(["opening"])
@@ -220,6 +223,11 @@ def use_small_files() -> None:
     """Let large shares of epochs go into files, when they are a little larger than others."""
     record_files.SHARE_BYTES = _SMALL_SHARE_BYTES  # type: ignore[misc]
     record_files._FILE_BYTES = 4 * _SMALL_SHARE_BYTES
+
+
+def keep_slices() -> None:
+    """Store what tasks staged batch by batch, so that an epoch is many of them."""
+    slice_merge.SMALL_BYTES = 0  # type: ignore[misc]
 
 
 def _dying(at: FaultPoint, nth: int) -> Callable[[FaultPoint], None]:

@@ -65,14 +65,13 @@ def numbered(first: int, count: int) -> pa.RecordBatch:
 
 
 def append(log: EmbeddedLog, epoch: int, batches: list[pa.RecordBatch]) -> None:
-    """An epoch with exactly these batches."""
+    """Exactly these batches: an epoch for each, since small ones of one epoch are joined."""
     topic = log.topic("orders")
-    parts = []
-    for records in batches:
+    for nth, records in enumerate(batches):
         builder = PartBuilder()
         builder.add(topic, 0, records)
-        parts.append(builder.finish())
-    log.append(Writer(Mode.BATCH, "query", "orders"), epoch, parts)
+        writer = Writer(Mode.BATCH, "query", "orders")
+        log.append(writer, 1000 * epoch + nth, [builder.finish()])
 
 
 @pytest.fixture(scope="module")

@@ -66,9 +66,8 @@ CONSUMER: Final = (
     ),
     Option(
         "start",
-        "`earliest`, `latest` or a `datetime`: where to begin while the group has acknowledged "
-        "nothing",
-        "latest",
+        "`earliest`, `latest` or a `datetime`: where to begin; for a group its first read says so",
+        "earliest",
         ("auto.offset.reset",),
     ),
     Option("max_records", "that one poll gives at most", "500", ("max.poll.records",)),

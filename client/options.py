@@ -53,7 +53,7 @@ class ConsumerOptions:
     connection: ConnectionOptions
     sources: tuple[Source, ...]
     group: str | None = None
-    start: Any = "Latest"  # as the host reads it
+    start: Any = "Earliest"  # as the host reads it
     max_records: int = 500
     max_bytes: int = 8 << 20
     auto_ack: bool = False
@@ -92,7 +92,7 @@ class ConsumerOptions:
             connection,
             sources,
             group,
-            _start(read.given.get("start", "latest")),
+            _start(read.given.get("start", "earliest")),
             read.whole("max_records", 500, 1, _MOST_RECORDS),
             read.whole("max_bytes", 8 << 20, 1, _MOST_BYTES),
             auto_ack,

@@ -78,7 +78,10 @@ class LogAccess(Protocol):
     ) -> Topic: ...
     def set_retention(self, reference: TopicRef, retention: Retention) -> Topic: ...
     def set_partitions(self, reference: TopicRef, partitions: int) -> Topic:
-        """Give it more partitions. Keys may move to other partitions from then on."""
+        """Give it more partitions. Keys may move to other partitions from then on.
+
+        Groups that have a position in the topic begin with the first records of the new ones.
+        """
 
     def clear_topic(self, reference: TopicRef) -> Swept:
         """Remove all records. Offsets go on, routes and positions stay."""
@@ -249,6 +252,16 @@ class LogAccess(Protocol):
 
         Through a host that mirrors, Kafka's offset goes there too, and not while the group has
         members there.
+        """
+
+    def begin_group(
+        self, group: str, reference: TopicRef, positions: Mapping[int, int]
+    ) -> tuple[GroupPosition, ...]:
+        """Store where a group begins, in those of these partitions where it has no position.
+
+        A position that is there stays. Gives the group's position in each of them, durable. So
+        whoever reads first says where a group begins, and a restart changes nothing about it. It
+        is no acknowledgement: what Kafka holds for the group goes before it.
         """
 
     def remember_kafka(

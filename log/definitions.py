@@ -9,6 +9,7 @@ from duolog.log.commits import Job
 from duolog.log.heads import Heads
 from duolog.log.keys import LAST_OFFSET, partition_key, topic_key
 from duolog.log.model import Head, Swept, Topic, TopicPartition
+from duolog.log.positions import first
 from duolog.log.removals import all_below
 from duolog.log.rounds import Round
 from duolog.log.state import State
@@ -30,6 +31,22 @@ class ChangeCatalogue(Job):
         changed, self.topic = self._change(round_.catalogue, round_.now_ms)
         if changed is not round_.catalogue:
             round_.set_catalogue(changed, self.topic)
+
+
+class GrowTopic(ChangeCatalogue):
+    """More partitions. Groups that are known here begin with their first records: what is written
+    there before a group looks again was written after it began.
+    """
+
+    def prepare(self, round_: Round) -> None:
+        super().prepare(round_)
+        topic_id = self.topic.id
+        known = round_.positions_where(lambda _, where: where.topic_id == topic_id)
+        before = round_.state.catalogue.topic(topic_id).partitions
+        for group in {group for group, _ in known}:
+            for where in partitions_of(self.topic)[before:]:
+                begin = first(round_.head(where).start, round_.now_ms)
+                round_.set_position((group, where), begin)
 
 
 class ClearTopic(Job):

@@ -17,7 +17,7 @@ from duolog.log.backup import BackupNote, write_backup, write_checkpoint
 from duolog.log.cache import BatchCache
 from duolog.log.catalogue import Catalogue, partition_of, partitions_of
 from duolog.log.commits import Committer, Nothing
-from duolog.log.definitions import ChangeCatalogue, ClearTopic, DropTopic
+from duolog.log.definitions import ChangeCatalogue, ClearTopic, DropTopic, GrowTopic
 from duolog.log.epochs import CommittedEpochs, check_epoch
 from duolog.log.expiry import Expiry
 from duolog.log.fetched import Fetched, FetchedEncoded
@@ -240,9 +240,11 @@ class EmbeddedLog:
         )
 
     def set_partitions(self, reference: TopicRef, partitions: int) -> Topic:
-        return self._change(
+        job = GrowTopic(
             lambda catalogue, now: catalogue.with_partitions(reference, partitions, now)
         )
+        self._committer.run(job)
+        return job.topic
 
     def clear_topic(self, reference: TopicRef) -> Swept:
         job = ClearTopic(reference)
@@ -474,6 +476,11 @@ class EmbeddedLog:
         if self._attendance is not None:
             self._attendance.check_no_members(group, topic.id, "moved")
         return self._groups.seek(group, topic, partition, position, expected_version, side)
+
+    def begin_group(
+        self, group: str, reference: TopicRef, positions: Mapping[int, int]
+    ) -> tuple[GroupPosition, ...]:
+        return self._groups.begin(group, self.topic(reference), positions)
 
     def remember_kafka(
         self,

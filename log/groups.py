@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from duolog.errors import AckBeyondHead, InvalidRequest, PositionChanged, UnknownGroup
@@ -23,6 +23,7 @@ from duolog.log.positions import (
     StoredPosition,
     acknowledged,
     check_version,
+    first,
     moved,
 )
 from duolog.log.rounds import Round
@@ -90,8 +91,7 @@ class Groups:
         side: Side,
     ) -> GroupPosition:
         """Move a group to any position, also back; with a version, only if it is still that."""
-        if isinstance(position, bool) or not isinstance(position, int) or position < 0:
-            raise InvalidRequest(f"A position must be a whole number from 0; got {position!r}.")
+        _checked(position)
 
         def decide(current: StoredPosition | None, head: Head, now_ms: int) -> StoredPosition:
             if expected_version is not None:
@@ -133,6 +133,16 @@ class Groups:
 
         return self._move(group, topic, partition, decide)
 
+    def begin(
+        self, group: str, topic: Topic, positions: Mapping[int, int]
+    ) -> tuple[GroupPosition, ...]:
+        """Store where a group begins, in those of the partitions where it has no position."""
+        check_text_name(group, "group")
+        wanted = {partition_of(topic, each): _checked(at) for each, at in positions.items()}
+        job = _BeginGroup(group, topic, wanted)
+        self._committer.run(job)
+        return tuple(_shown(group, topic, each.partition, at) for each, at in job.result.items())
+
     def delete(self, group: str, topic: Topic | None) -> int:
         """Forget a group's positions, of one topic if given; how many there were."""
         check_text_name(group, "group")
@@ -145,6 +155,12 @@ class Groups:
         job = _MovePosition(group, topic, partition_of(topic, partition), decide)
         self._committer.run(job)
         return _shown(group, topic, partition, job.result)
+
+
+def _checked(position: int) -> int:
+    if isinstance(position, bool) or not isinstance(position, int) or position < 0:
+        raise InvalidRequest(f"A position must be a whole number from 0; got {position!r}.")
+    return position
 
 
 def _check_written(topic: Topic, partition: int, position: int, head: Head) -> None:
@@ -165,6 +181,7 @@ def _shown(group: str, topic: Topic, partition: int, stored: StoredPosition) -> 
         stored.changed_at_ms,
         stored.changed_by,
         stored.kafka,
+        stored.is_first,
     )
 
 
@@ -182,6 +199,36 @@ class _MovePosition(Job):
         self.result = self._decide(current, round_.state.heads.get(self._key[1]), round_.now_ms)
         if self.result is not current:
             round_.set_position(self._key, self.result)
+
+
+class _BeginGroup(Job):
+    """All partitions in one round, so in one sync; none where nothing is missing."""
+
+    def __init__(self, group: str, topic: Topic, positions: Mapping[TopicPartition, int]) -> None:
+        super().__init__()
+        self._group = group
+        self._topic = topic
+        self._positions = positions
+        self.result: dict[TopicPartition, StoredPosition] = {}
+
+    def prepare(self, round_: Round) -> None:
+        round_.catalogue.topic(self._topic.id)  # raises when it was dropped meanwhile
+        self.result = {}
+        begins = {}
+        for where, position in self._positions.items():
+            current = round_.position((self._group, where))
+            if current is None:
+                _check_written(self._topic, where.partition, position, round_.head(where))
+                current = begins[where] = first(position, round_.now_ms)
+            self.result[where] = current
+        for where, begin in begins.items():
+            round_.set_position((self._group, where), begin)
+        # What another job of this round has stored is not durable yet.
+        is_durable = all(
+            round_.state.positions.get((self._group, where)) == found
+            for where, found in self.result.items()
+        )
+        self.is_written = not is_durable
 
 
 class _DeleteGroup(Job):

@@ -300,11 +300,18 @@ class GroupPosition:
     kafka: KafkaSeen | None = (
         None  # what is remembered of Kafka's side, once the two are kept as one
     )
+    is_first: bool = field(default=False, metadata={"is_sent_if_default": False})
+    """Where the group begins: nothing has been acknowledged, and nobody has moved it."""
 
     @property
     def upto_offset(self) -> int:
-        """The last acknowledged offset, as an ACK names it; -1 when there is none."""
+        """The last offset before the position, as an ACK names it; -1 when there is none."""
         return self.position - 1
+
+    @property
+    def last_acked_offset(self) -> int | None:
+        """The last acknowledged offset; None when there is none."""
+        return None if self.is_first or self.position == 0 else self.position - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,6 +435,10 @@ class AtTimestamp:
 
 
 Start = Earliest | Latest | AtOffset | AtTimestamp
+
+
+DEFAULT_START: Start = Earliest()
+"""Where a consumer begins that does not say where, by whatever door: nothing is left out."""
 
 
 def words(ops: frozenset[Op]) -> str:

@@ -29,6 +29,7 @@ class StoredPosition:
     changed_at_ms: int
     changed_by: Side
     kafka: KafkaSeen | None = None
+    is_first: bool = False  # where the group begins: nobody has acknowledged or moved it
 
 
 PositionKey = tuple[str, TopicPartition]
@@ -84,7 +85,13 @@ def moved(current: StoredPosition | None, position: int, now_ms: int, side: Side
         version=current.version + 1,
         changed_at_ms=now_ms,
         changed_by=side,
+        is_first=False,
     )
+
+
+def first(position: int, now_ms: int) -> StoredPosition:
+    """Where a group begins that has no position yet."""
+    return StoredPosition(position, 1, now_ms, Side.NATIVE, is_first=True)
 
 
 def check_version(current: StoredPosition | None, expected: int) -> None:
@@ -107,6 +114,8 @@ def pack_position(position: StoredPosition) -> bytes:
     }
     if position.kafka is not None:
         stored |= {"v": VERSION_WITH_KAFKA, "kafka": asdict(position.kafka)}
+    if position.is_first:  # an older Duolog passes over it, and takes it for any other position
+        stored["first"] = True
     return json.dumps(stored, separators=(",", ":")).encode()
 
 
@@ -122,6 +131,7 @@ def unpack_position(packed: bytes) -> StoredPosition:
         fields["at"],
         Side(fields["by"]),
         _unpack_seen(fields["kafka"]) if fields["v"] == VERSION_WITH_KAFKA else None,
+        bool(fields.get("first", False)),
     )
 
 

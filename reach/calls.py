@@ -129,6 +129,11 @@ SEEK = Call[GroupPosition](
     {**_GROUP, "position": Any, "expected_version": Any, "side": Side},
     _never,
 )
+BEGIN_GROUP = Call[tuple[GroupPosition, ...]](
+    "begin_group",
+    tuple[GroupPosition, ...],
+    {"group": Any, "reference": Any, "positions": dict[int, int]},
+)
 REMEMBER_KAFKA = Call[GroupPosition](
     "remember_kafka",
     GroupPosition,

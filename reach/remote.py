@@ -408,6 +408,11 @@ class RemoteLog:
             side=side,
         )
 
+    def begin_group(
+        self, group: str, reference: TopicRef, positions: Mapping[int, int]
+    ) -> tuple[GroupPosition, ...]:
+        return self._call(calls.BEGIN_GROUP, group=group, reference=reference, positions=positions)
+
     def remember_kafka(
         self,
         group: str,

@@ -11,7 +11,7 @@ import binascii
 import types
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
@@ -34,7 +34,11 @@ def to_wire(value: Any) -> Any:
     if isinstance(value, Filter | Expression):
         return {"text": value.text, "tree": to_json(value.tree)}
     if is_dataclass(value) and not isinstance(value, type):
-        fields_ = {field.name: to_wire(getattr(value, field.name)) for field in fields(value)}
+        fields_ = {
+            field.name: to_wire(getattr(value, field.name))
+            for field in fields(value)
+            if _is_sent(field, value)
+        }
         name = type(value).__name__
         return {"from": name, **fields_} if name in _STARTS else fields_
     if isinstance(value, Mapping):
@@ -63,7 +67,7 @@ def from_wire(kind: Any, value: Any) -> Any:
         return _several(origin, inner, value)
     if origin is dict:
         _expect(dict, value)
-        return {key: from_wire(inner[1], item) for key, item in value.items()}
+        return {_key(inner[0], key): from_wire(inner[1], item) for key, item in value.items()}
     if kind is bytes:
         return _bytes(value)
     if kind is Filter or kind is Expression:
@@ -107,6 +111,22 @@ def _fields(kind: Any, value: Any) -> Any:
         return kind(**{name: from_wire(known[name], item) for name, item in value.items()})
     except TypeError as error:
         raise InvalidRequest(f"A {kind.__name__} came incomplete: {error}.") from None
+
+
+def _key(kind: Any, key: str) -> Any:
+    if kind is not int:
+        return key
+    try:
+        return int(key)
+    except ValueError:
+        raise InvalidRequest(f"A whole number is wanted, {key!r} came.") from None
+
+
+def _is_sent(field: Field[Any], value: Any) -> bool:
+    """Some fields are left out while they say nothing: a Duolog that is older knows no such."""
+    if field.metadata.get("is_sent_if_default", True):
+        return True
+    return bool(getattr(value, field.name) != field.default)
 
 
 @cache

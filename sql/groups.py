@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from duolog.errors import Undecodable
+from duolog.log.first_positions import known_or_first
 from duolog.sql.result import SqlResult
 from duolog.sql.select.record_columns import Page, RecordColumns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from duolog.avro.reading import ValueReader
     from duolog.log.access import LogAccess
     from duolog.log.fetched import Fetched
@@ -62,7 +65,7 @@ def consume(log: LogAccess, statement: Consume, reader: ValueReader | None) -> S
 
 def _read(log: LogAccess, topic: Topic, statement: Consume) -> list[Fetched]:
     numbers = range(topic.partitions) if statement.partition is None else (statement.partition,)
-    positions = {partition: _begin(log, topic, statement, partition) for partition in numbers}
+    positions = _positions(log, topic, statement, numbers)
     pages: list[Fetched] = []
     left, bytes_left = statement.limit, MAX_BYTES
     while positions and left > 0 and bytes_left > 0:
@@ -87,12 +90,17 @@ def _read(log: LogAccess, topic: Topic, statement: Consume) -> list[Fetched]:
     return pages
 
 
-def _begin(log: LogAccess, topic: Topic, statement: Consume, partition: int) -> int:
-    if statement.group is not None:
-        known = log.group_position(statement.group, topic.id, partition)
-        if known is not None:  # what retention has removed meanwhile is not there to be read
-            return max(known.position, log.offsets(topic.id)[partition].start)
-    return log.resolve(topic.id, partition, statement.start)
+def _positions(
+    log: LogAccess, topic: Topic, statement: Consume, partitions: Iterable[int]
+) -> dict[int, int]:
+    """Where to begin in each partition."""
+    if statement.group is None:
+        return {each: log.resolve(topic.id, each, statement.start) for each in partitions}
+    starts = dict.fromkeys(partitions, statement.start)
+    known = known_or_first(log, statement.group, topic.id, starts)
+    heads = log.offsets(topic.id)
+    # What retention has removed meanwhile is not there to be read.
+    return {each: max(at.position, heads[each].start) for each, at in known.items()}
 
 
 def _shown(columns: RecordColumns, topic: Topic, fetched: Fetched) -> pa.Table:

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final, Literal, TypeAlias
 
 from duolog.log.model import (
-    Earliest,
+    DEFAULT_START,
     Expression,
     Filter,
     Op,
@@ -104,7 +104,7 @@ class Consume:
     topic: str
     group: str | None = None
     partition: int | None = None
-    start: Start = field(default_factory=Earliest)
+    start: Start = DEFAULT_START
     limit: int = DEFAULT_LIMIT
     auto_ack: bool = False
 

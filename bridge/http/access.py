@@ -59,7 +59,8 @@ SERVICE_CALLS: Final = frozenset(
         "stats", "topic", "topics",
         "append", "last_epoch", "forget_writer", "publish", "publish_rows", "last_sequence",
         "offsets", "resolve", "group_position", "group_positions", "group_members", "ack",
-        "settle_group", "mirror", "mirrors", "mirror_producer", "mirror_modes", "mirror_reports",
+        "settle_group", "begin_group", "mirror", "mirrors", "mirror_producer", "mirror_modes",
+        "mirror_reports",
     }
 )  # fmt: skip
 """What another Duolog process may do with a log as a service: read, write, acknowledge."""

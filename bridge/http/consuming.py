@@ -23,7 +23,7 @@ from duolog.bridge.http.sending import arrow_response, client_left, wants_arrow
 from duolog.bridge.http.shown_arrow import arrow_answer
 from duolog.bridge.http.shown_json import consume_answer
 from duolog.bridge.http.stored_pages import fetch_stored
-from duolog.bridge.members.coordinator import Call, Seat
+from duolog.bridge.members.coordinator import Call, Place, Seat
 from duolog.bridge.metrics.names import CONSUMED, POLL_CONFLICTS, POLL_SECONDS, POLLS_WAITING
 from duolog.bridge.waiting import ALL_PARTITIONS, Waiter, in_kafka
 from duolog.errors import PartitionHeld
@@ -80,6 +80,8 @@ class Consuming:
         except PartitionHeld:
             host.tally.add(POLL_CONFLICTS)
             raise
+        if seat is not None and found.place is not None and ask.generation is None:
+            await self._begin_in_kafka(seat, topic, found.place)
         if wanted.group is not None:
             host.groups.after_poll(wanted.group, topic, wanted.partition)
         if found.pages:
@@ -93,6 +95,13 @@ class Consuming:
         if wanted.group is None or (seat is not None and not seat.is_provisional):
             return None
         return await self._host.groups.before_poll(wanted.group, topic, wanted.partition)
+
+    async def _begin_in_kafka(self, seat: Seat, topic: Topic, place: Place) -> None:
+        """Of the partitions that a member has just been told."""
+        group = seat.gathering.group
+        found = (self._host.log.group_position(group, topic.id, each) for each in place.assigned)
+        begun = {each.partition: each.position for each in found if each and each.is_first}
+        await seat.gathering.begin_in_kafka(seat.member_id, begun)
 
     @contextmanager
     def _seated(
@@ -169,8 +178,6 @@ class Consuming:
         gathering.grow(self._host.log.topic(gathering.topic.id))
         share = Share(seat.place(), gathering.upto())
         view.looks.share = share
-        if not seat.is_provisional:  # those who carry no id begin anew with each call
-            view.looks.begun = gathering.begun
         return share
 
 

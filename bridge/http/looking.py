@@ -12,6 +12,7 @@ from duolog.bridge.members.coordinator import Place
 from duolog.errors import OffsetOutOfRange
 from duolog.log.access import LogAccess
 from duolog.log.catalogue import partition_of
+from duolog.log.first_positions import known_or_first
 from duolog.log.model import AtOffset, AtTimestamp, Earliest, PartitionOffsets, Topic
 
 _MOST_LOOKS: Final = 10  # while retention goes on and on
@@ -92,7 +93,8 @@ class Found(Generic[P]):
 @dataclass(slots=True)
 class Looks(Generic[P]):
     """The looks of one poll. Where it begins is settled by the first one: later, the latest
-    offset would be another. A member looks at its `share`, which may change in between.
+    offset would be another. A group's is stored then, so that it holds for later polls too. A
+    member looks at its `share`, which may change in between.
     """
 
     log: LogAccess
@@ -120,11 +122,15 @@ class Looks(Generic[P]):
     def glance(self) -> Found[P] | None:
         """What a look gives when there is nothing; None when that takes a look. Never blocks."""
         wanted = self.wanted
-        is_searched = isinstance(wanted.begin, AtTimestamp) and not self._has_looked
-        if is_searched or self.log.topic(wanted.topic_id).partitions > _FEW_PARTITIONS:
+        if self.log.topic(wanted.topic_id).partitions > _FEW_PARTITIONS:
             return None
         try:
-            topic, heads, positions = self._stand()
+            topic, heads, positions = self._known()
+            if len(positions) < len(heads):
+                is_searched = isinstance(wanted.begin, AtTimestamp) and not self._has_looked
+                if wanted.group is not None or is_searched:  # to be stored, or looked for
+                    return None
+                positions = self._begun(topic, heads)
         except OffsetOutOfRange:
             return None
         if any(head.next_offset > positions[head.partition] for head in heads):
@@ -137,6 +143,16 @@ class Looks(Generic[P]):
 
     def _stand(self) -> tuple[Topic, tuple[PartitionOffsets, ...], dict[int, int]]:
         """The topic, how far its partitions reach, and where the consumer is in them."""
+        topic, heads, positions = self._known()
+        if self.wanted.group is None:
+            return topic, heads, self._begun(topic, heads)
+        while len(positions) < len(heads):
+            self._begin_group(self.wanted.group, topic)
+            topic, heads, positions = self._known()
+        return topic, heads, positions
+
+    def _known(self) -> tuple[Topic, tuple[PartitionOffsets, ...], dict[int, int]]:
+        """The same as far as it is known: of a group that never read here it is not."""
         wanted = self.wanted
         topic = self.log.topic(wanted.topic_id)
         heads = self.log.offsets(topic.id)
@@ -145,9 +161,30 @@ class Looks(Generic[P]):
         if self.share is not None:
             mine = self.share.place.assigned
             heads = tuple(self.share.bounded(head) for head in heads if head.partition in mine)
-        positions = {head.partition: self._position(topic, head, len(heads) == 1) for head in heads}
+        places = ((head.partition, self._position(topic, head)) for head in heads)
+        return topic, heads, {each: at for each, at in places if at is not None}
+
+    def _begun(self, topic: Topic, heads: tuple[PartitionOffsets, ...]) -> dict[int, int]:
+        """Where a poll without a group is."""
+        for head in heads:
+            if head.partition not in self.begun:
+                start = start_in(self.wanted.begin, topic, head.partition, is_only=len(heads) == 1)
+                if self._has_looked:  # the topic got it meanwhile: all is new
+                    start = Earliest()
+                self.begun[head.partition] = self.log.resolve(topic.id, head.partition, start)
         self._has_looked = True
-        return topic, heads, positions
+        return {head.partition: max(self.begun[head.partition], head.start) for head in heads}
+
+    def _begin_group(self, group: str, topic: Topic) -> None:
+        """Store where the group begins: in all partitions, also in those of other members."""
+        only = self.wanted.partition
+        numbers = range(topic.partitions) if only is None else (only,)
+        starts = {
+            each: start_in(self.wanted.begin, topic, each, is_only=len(numbers) == 1)
+            for each in numbers
+            if self.log.group_position(group, topic.id, each) is None
+        }
+        known_or_first(self.log, group, topic.id, starts)
 
     def _look(self) -> Found[P]:
         wanted = self.wanted
@@ -174,27 +211,21 @@ class Looks(Generic[P]):
         has_more = any(head.next_offset > positions[head.partition] for head in heads)
         return Found(topic, tuple(pages), positions, has_more, self._place)
 
-    def _position(self, topic: Topic, head: PartitionOffsets, is_only: bool) -> int:
-        """Where the group is, never before what is kept; or where it is to begin."""
+    def _position(self, topic: Topic, head: PartitionOffsets) -> int | None:
+        """Where the group is, never before what is kept; None when that is not known."""
         share, group = self.share, self.wanted.group
         own = None if share is None else self.wanted.next_offsets.get(head.partition)
         if own is not None and own > head.next_offset:
             self.log.resolve(topic.id, head.partition, AtOffset(own))  # refuses it
         if share is not None and own is not None and head.partition in share.place.kept:
             return max(own, head.start)
-        if group is not None:
-            stored = self.log.group_position(group, topic.id, head.partition)
-            position = -1 if stored is None else stored.position
-            if share is not None and own is not None and head.partition in share.place.resumed:
-                position = max(position, own)
-            if position >= 0:
-                return min(max(position, head.start), head.next_offset)
-        if head.partition not in self.begun:
-            start = start_in(self.wanted.begin, topic, head.partition, is_only=is_only)
-            if self._has_looked and share is None:  # the topic got it meanwhile: all is new
-                start = Earliest()
-            self.begun[head.partition] = self.log.resolve(topic.id, head.partition, start)
-        return max(self.begun[head.partition], head.start)
+        if group is None:
+            return None
+        stored = self.log.group_position(group, topic.id, head.partition)
+        position = -1 if stored is None else stored.position
+        if share is not None and own is not None and head.partition in share.place.resumed:
+            position = max(position, own)
+        return None if position < 0 else min(max(position, head.start), head.next_offset)
 
 
 def _turned(heads: tuple[PartitionOffsets, ...], turn: int) -> tuple[PartitionOffsets, ...]:

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from duolog.bridge.http.starts import SCHEMA, Begin, begin_of
-from duolog.log.model import Latest
+from duolog.log.model import DEFAULT_START
 
 MOST_RECORDS: Final = 1_000_000
 MOST_BYTES: Final = 64 << 20
@@ -79,7 +79,7 @@ class ConsumeRequest(OfTopic):
     group_id: Name | None = None
     start: Annotated[
         Begin, BeforeValidator(begin_of), WithJsonSchema(SCHEMA), PlainSerializer(str)
-    ] = Latest()
+    ] = DEFAULT_START
     limit: int = Field(100, ge=1, le=MOST_RECORDS)
     max_bytes: int = Field(8 << 20, ge=1, le=MOST_BYTES, description="Of keys and values.")
     partition_id: Partition | None = Field(None, description="All partitions when left out.")

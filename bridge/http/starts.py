@@ -33,8 +33,9 @@ _WRONG: Final = (
 _NUMBER: Final = {"type": "integer", "minimum": 0, "maximum": _MOST}
 SCHEMA: Final[dict[str, Any]] = {
     "title": "Start",
-    "description": "Where to begin. A group that has acknowledged goes on where it is instead.",
-    "default": "Latest",
+    "description": "Where to begin. For a group its first read says so; later ones go on where the "
+    "group is.",
+    "default": "Earliest",
     "anyOf": [
         {"type": "string", "enum": ["Latest", "Earliest"]},
         *(

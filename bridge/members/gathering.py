@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Final, Protocol
 
 from duolog.bridge.members import membership as change
@@ -67,7 +68,6 @@ class Gathering:
         self.state = Membership(topic.partitions, generation)
         self.seats: Seats | None = None
         self.stays_native = False  # Kafka's worker says that this group is none of its own
-        self.begun: dict[int, int] = {}  # where members began that found no position
         self._owners: dict[int, str] = {}  # whoever has, or had, each partition
         self._changed_hands: set[int] = set()
         self.changes = 0  # rebalances: changes of who has what
@@ -133,11 +133,9 @@ class Gathering:
             self._wake_all(member_id)
 
     def grow(self, topic: Topic) -> None:
-        """The topic as it is now: members begin with the first record of what is new."""
+        """The topic as it is now."""
         self.topic = topic
         if topic.partitions > self.state.partitions:
-            new = range(self.state.partitions, topic.partitions)
-            self.begun.update(dict.fromkeys(new, 0))
             self.put(change.grown(self.state, topic.partitions))
 
     async def tell_kafka(self, member_id: str, partition: int, upto_offset: int) -> None:
@@ -152,6 +150,19 @@ class Gathering:
                 "read."
             )
         await self.seats.commit(member_id, partition, position_after(upto_offset))
+
+    async def begin_in_kafka(self, member_id: str, positions: Mapping[int, int]) -> None:
+        """Where the group begins in partitions that a member was given, so that whoever has them
+        next goes on there. What Kafka does not take now, it gets with the first acknowledgement,
+        or when the group's members have left.
+        """
+        upto = self.upto()
+        if upto is None or self.seats is None:
+            return
+        for partition, position in positions.items():
+            if position <= upto.get(partition, 0):
+                with suppress(DuologError):
+                    await self.seats.commit(member_id, partition, position)
 
     def wait(self, member_id: str, waiter: Waits) -> Callable[[], None]:
         """Have a call woken when something changes for its member; what is returned ends that."""

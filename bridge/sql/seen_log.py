@@ -9,6 +9,8 @@ from duolog.log.mirror_modes import MirrorModes
 from duolog.sql.statements import AddSource, CreateTopic, Select
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from duolog.bridge.http.callers import Caller
     from duolog.log.access import LogAccess, TopicRef
     from duolog.log.fetched import Fetched, FetchedEncoded
@@ -195,6 +197,11 @@ class UsedLog(SeenLog):
         self, group: str, reference: TopicRef, upto_offset: int, partition: int | None = None
     ) -> GroupPosition:
         return self._log.ack(group, self.topic(reference).id, upto_offset, partition)
+
+    def begin_group(
+        self, group: str, reference: TopicRef, positions: Mapping[int, int]
+    ) -> tuple[GroupPosition, ...]:
+        return self._log.begin_group(group, self.topic(reference).id, positions)
 
     def seek(
         self,

@@ -14,6 +14,7 @@ from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, OnePartiti
 from duolog.cli.record_lines import Lines
 from duolog.cli.starts import start_of
 from duolog.cli.turns import Turns
+from duolog.log.first_positions import known_or_first
 
 if TYPE_CHECKING:
     from duolog.cli.avro_pages import AvroPages
@@ -57,7 +58,12 @@ def consume(
         ),
     ] = False,
     ack: Annotated[
-        bool, typer.Option("--ack", help="Move the group past what was printed.")
+        bool,
+        typer.Option(
+            "--ack",
+            help="Read for the group: it begins here if it is new, and moves past what was "
+            "printed. Without it the group is only looked at.",
+        ),
     ] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Keys and values in base64, exactly.")] = False,
     log: LogFolder = None,
@@ -81,7 +87,8 @@ def consume(
     with opened(log, url, token) as opened_log:
         found = opened_log.topic(topic)
         numbers = tuple(range(found.partitions)) if partition is None else (partition,)
-        turns = Turns(opened_log, found, _positions(opened_log, found, numbers, group, start))
+        positions = _positions(opened_log, found, numbers, group, start, begins=ack)
+        turns = Turns(opened_log, found, positions)
         lines = Lines(found, raw=raw)
         avro = None if raw else _avro_pages(opened_log, found)
         left = limit
@@ -108,13 +115,26 @@ def _avro_pages(log: LogAccess, topic: Topic) -> AvroPages | None:
 
 
 def _positions(
-    log: LogAccess, topic: Topic, partitions: tuple[int, ...], group: str | None, start: Start
+    log: LogAccess,
+    topic: Topic,
+    partitions: tuple[int, ...],
+    group: str | None,
+    start: Start,
+    *,
+    begins: bool,
 ) -> dict[int, int]:
-    """Where to begin in each partition, the one first that the group has not read for longest."""
+    """Where to begin in each partition, the one first that the group has not read for longest.
+
+    `begins`: where the group has no position, it has one from then on.
+    """
     positions: dict[int, int] = {}
     known: dict[int, GroupPosition] = {}
+    if group is not None and begins:
+        known = known_or_first(log, group, topic.id, dict.fromkeys(partitions, start))
     for partition in partitions:
-        position = None if group is None else log.group_position(group, topic.id, partition)
+        position = known.get(partition)
+        if position is None and group is not None:
+            position = log.group_position(group, topic.id, partition)
         if position is None:
             positions[partition] = log.resolve(topic.id, partition, start)
             continue
@@ -126,8 +146,12 @@ def _positions(
                 f"Group '{group}' was at {position.position} in partition {partition}; retention "
                 f"has removed what was before {offsets.start}, so it begins there."
             )
-    first = sorted(positions, key=lambda each: known[each].changed_at_ms if each in known else 0)
+    first = sorted(positions, key=lambda each: _last_read_ms(known.get(each)))
     return {partition: positions[partition] for partition in first}
+
+
+def _last_read_ms(position: GroupPosition | None) -> int:
+    return 0 if position is None or position.is_first else position.changed_at_ms
 
 
 def _wait(log: LogAccess, topic: Topic, positions: dict[int, int]) -> None:

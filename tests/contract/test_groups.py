@@ -139,3 +139,91 @@ def test_groups_are_apart_listed_and_deleted(form: Form, filled: LogAccess) -> N
     with pytest.raises(UnknownGroup):
         log.delete_group("billing")
     assert listed() == [("näme", "orders", 0, 1)]
+
+
+def test_where_a_group_begins_is_stored_once(form: Form, filled: LogAccess) -> None:
+    filled.ack("billing", "orders", 4, 0)
+    begun = filled.begin_group("billing", "orders", {0: 9, 1: 7})
+    assert [(each.partition, each.position, each.is_first) for each in begun] == [
+        (0, 5, False),
+        (1, 7, True),
+    ]
+    assert (
+        filled.begin_group(
+            "billing",
+            "orders",
+            {
+                0: 0,
+                1: 3,
+            },
+        )
+        == begun
+    )
+    for log in form.now_and_restarted(filled):
+        position = log.group_position("billing", "orders", 1)
+        assert position == begun[1]
+        assert (position.last_acked_offset, position.version) == (None, 1)
+
+
+def test_a_beginning_ends_with_the_first_acknowledgement_or_move(filled: LogAccess) -> None:
+    filled.begin_group("billing", "orders", {0: 5, 1: 5})
+    assert filled.ack("billing", "orders", 3, 0).position == 5
+    acked = filled.ack("billing", "orders", 6, 0)
+    assert (acked.position, acked.is_first, acked.last_acked_offset) == (7, False, 6)
+    assert filled.seek("billing", "orders", 1, 5).is_first is False
+
+
+def test_of_many_that_begin_at_once_one_wins_for_all(filled: LogAccess) -> None:
+    def begin(at: int) -> tuple[int, int]:
+        first, second = filled.begin_group("billing", "orders", {0: at, 1: at})
+        return first.position, second.position
+
+    with ThreadPoolExecutor(10) as pool:
+        assert len(set(pool.map(begin, range(10)))) == 1
+
+
+def test_beginning_costs_one_sync_and_being_there_none(filled: LogAccess) -> None:
+    before = filled.stats().syncs
+    filled.begin_group("billing", "orders", {0: 1, 1: 2})
+    assert filled.stats().syncs == before + 1
+    filled.begin_group("billing", "orders", {0: 1, 1: 2})
+    assert filled.stats().syncs == before + 1
+
+
+def test_a_group_cannot_begin_where_nothing_can_be(filled: LogAccess) -> None:
+    with pytest.raises(AckBeyondHead):
+        filled.begin_group("billing", "orders", {0: 0, 1: 11})
+    for position in (-1, True, 1.5, None, "3"):
+        with pytest.raises(InvalidRequest):
+            filled.begin_group("billing", "orders", {0: position})  # type: ignore[dict-item]
+    with pytest.raises(UnknownPartition):
+        filled.begin_group("billing", "orders", {2: 0})
+    with pytest.raises(UnknownTopic):
+        filled.begin_group("billing", "nope", {0: 0})
+    with pytest.raises(InvalidName):
+        filled.begin_group("", "orders", {0: 0})
+    assert filled.group_positions() == ()
+
+
+def test_groups_that_are_known_begin_with_the_first_records_of_new_partitions(
+    form: Form, filled: LogAccess
+) -> None:
+    filled.begin_group("begun", "orders", {0: 10})
+    filled.ack("acked", "orders", 4, 1)
+    filled.create_topic("other")
+    filled.begin_group("elsewhere", "other", {0: 0})
+    filled.set_partitions("orders", 4)
+    filled.publish("orders", Record(b"new", partition=3))
+    for log in form.now_and_restarted(filled):
+        positions = {
+            (each.group, each.partition): (each.position, each.is_first)
+            for each in log.group_positions(reference="orders")
+        }
+        assert positions == {
+            ("begun", 0): (10, True),
+            ("begun", 2): (0, True),
+            ("begun", 3): (0, True),
+            ("acked", 1): (5, False),
+            ("acked", 2): (0, True),
+            ("acked", 3): (0, True),
+        }

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from duolog.bridge.kafka.feed.coordinator import KafkaPartition
 from duolog.bridge.kafka.feed.filters import GroupFilter
@@ -278,3 +278,62 @@ def in_kafka(pair: Pair, portion: int, protocol: str) -> list[int]:
 def settled(pair: Pair, running: GroupSettling) -> bool:
     (outcome,) = running.settle(pair.group).result(DEADLINE_SECONDS)
     return outcome.step == Agreed()
+
+
+def polled(reader: Consumer) -> list[int]:
+    message = reader.poll(0.2)
+    return [] if message is None or message.error() else [message.offset() or 0]
+
+
+def begins(pair: Pair, position: int) -> None:
+    """A native consumer of the group polls for the first time."""
+    pair.log.begin_group(pair.group, "orders", {0: position})
+
+
+def test_kafka_learns_where_a_group_begins_that_nobody_has_read_for(pair: Pair) -> None:
+    pair.topic.fill(10)
+    pair.topic.foreign(5)
+    pair.topic.fill(10)
+    with pair.settling() as running:
+        begins(pair, 12)
+        pair.comes_to(12, 17)
+        until(lambda: pair.step(running) is None, "be at rest")
+        position = pair.log.group_position(pair.group, "orders", 0)
+        assert position is not None
+        assert (position.is_first, position.last_acked_offset) == (True, None)
+        found: list[int] = []
+        with consumer(pair.kafka, pair.group) as reader:  # which would begin with the first record
+            reader.subscribe([pair.topic.kafka_topic])
+
+            def has_read() -> bool:
+                found.extend(polled(reader))
+                return bool(found)
+
+            until(has_read, "read a record")
+        assert found[0] == 17
+
+
+def test_what_a_consumer_has_committed_goes_before_where_a_group_begins(pair: Pair) -> None:
+    pair.topic.fill(100)
+    pair.commit(30)
+    begins(pair, 100)
+    with pair.settling():
+        pair.comes_to(30, 30)
+        position = pair.log.group_position(pair.group, "orders", 0)
+        assert position is not None
+        assert position.changed_by is Side.KAFKA
+        assert position.kafka is not None
+        assert position.kafka.conflicts == 0
+
+
+def test_a_group_that_begins_while_it_has_members_in_kafka_is_written_when_they_leave(
+    pair: Pair,
+) -> None:
+    pair.topic.fill(100)
+    with pair.settling() as running:
+        with member(pair.kafka, pair.group, pair.topic.kafka_topic):
+            begins(pair, 40)
+            outcome = running.settle(pair.group).result(DEADLINE_SECONDS)[0]
+            assert outcome.step == AwaitEmptyGroup(40, has_time=True)
+            assert running.status().pending == ()
+        pair.comes_to(40, 40)

@@ -97,7 +97,7 @@ def test_a_message_without_a_time_gets_the_hosts(
     [
         ("Earliest", "01234"),
         ("Latest", ""),
-        (None, ""),
+        (None, "01234"),
         ({"Offset": 2}, "234"),
         ({"Offset": 5}, ""),
         ({"type": "Offset", "offset": 4}, "4"),
@@ -225,6 +225,89 @@ def test_a_group_whose_place_retention_took_goes_on_at_what_is_kept(
     assert (refused.status, refused.json["earliest"]) == (416, 1)
 
 
+@pytest.mark.parametrize("as_member", [False, True])
+def test_what_is_published_between_two_polls_of_a_new_group_is_delivered(
+    host: ServedLog, topic: str, as_member: bool
+) -> None:
+    asked = {"topic": topic, "group_id": "g", "start": "Latest"}
+    first = host.consume(**asked)
+    assert values(first) == []
+    host.publish(topic, "between")
+    member = {name: first.json[name] for name in ("member_id", "generation")} if as_member else {}
+    assert values(host.consume(**asked, **member)) == ["between"]
+
+
+@pytest.mark.parametrize(
+    ("start", "begins"),
+    [
+        ("Latest", 5),
+        ("Earliest", 0),
+        ({"Offset": 2}, 2),
+        ({"Timestamp": 4_000_000_000_000}, 5),
+        ({"Offsets": {"0": 3}}, 3),
+    ],
+)
+def test_the_first_poll_of_a_group_says_where_it_begins(
+    host: ServedLog, topic: str, start: Any, begins: int
+) -> None:
+    host.consume(topic=topic, group_id="g", start=start)
+    position = host.log.group_position("g", topic, 0)
+    assert position is not None
+    assert (position.position, position.is_first, position.last_acked_offset) == (
+        begins,
+        True,
+        None,
+    )
+    other = host.consume(topic=topic, group_id="g", start="Earliest", limit=1)
+    assert other.json["next_offsets"] == {"0": min(begins + 1, 5)}
+    assert host.log.group_position("g", topic, 0) == position
+
+
+def test_a_group_begins_in_all_partitions_also_in_those_of_later_members(host: ServedLog) -> None:
+    host.log.create_topic("shared", TopicSettings(partitions=4))
+    asked = {"topic": "shared", "group_id": "g", "start": "Latest", "session_timeout_seconds": 10}
+    one = host.consume(**asked).json
+    host.log.publish("shared", [Record(b"v", partition=at) for at in range(4)])
+    two = host.consume(**asked).json
+    again = host.consume(**asked, member_id=one["member_id"]).json
+    while len(two["assigned"]) < 2:
+        two = host.consume(**asked, member_id=two["member_id"]).json
+    found = [each["partition_id"] for each in again["messages"] + two["messages"]]
+    assert sorted(found) == [0, 1, 2, 3]
+
+
+def test_a_group_begins_only_in_the_partition_that_its_poll_names(host: ServedLog) -> None:
+    host.log.create_topic("named", TopicSettings(partitions=2))
+    host.consume(topic="named", group_id="g", start="Latest", partition_id=0)
+    assert [each.partition for each in host.log.group_positions("g", "named")] == [0]
+
+
+def test_a_partition_that_comes_later_is_read_from_its_first_record(host: ServedLog) -> None:
+    host.log.create_topic("grown")
+    asked = {"topic": "grown", "group_id": "g", "start": "Latest"}
+    host.consume(**asked)
+    host.log.set_partitions("grown", 3)
+    host.log.publish("grown", [Record(b"v", partition=at) for at in range(3)])
+    assert len(host.consume(**asked).json["messages"]) == 3
+
+
+def test_who_reads_without_a_group_leaves_nothing_behind(host: ServedLog, topic: str) -> None:
+    before = host.log.stats().positions_stored
+    host.consume(topic=topic, start="Latest")
+    host.ask("/v1/api/sql", {"sql": f'CONSUME FROM "{topic}"'})
+    host.ask("/v1/api/sql", {"sql": f'SELECT * FROM "{topic}"'})
+    assert host.log.group_positions(None, topic) == ()
+    assert host.log.stats().positions_stored == before
+
+
+def test_a_group_that_is_known_costs_no_sync_to_poll(host: ServedLog, topic: str) -> None:
+    host.consume(topic=topic, group_id="g", start="Latest")
+    before = host.log.stats().syncs
+    for _ in range(3):
+        host.consume(topic=topic, group_id="g", start="Latest")
+    assert host.log.stats().syncs == before
+
+
 def test_latest_offsets_say_how_far_each_partition_reaches(host: ServedLog, topic: str) -> None:
     host.log.create_topic("empty", TopicSettings(partitions=2))
     asked = host.ask("/v1/api/topics/latest-offsets", {"topic_id": topic})
@@ -247,7 +330,9 @@ def test_arrow_holds_the_same_records_as_json(host: ServedLog, topic: str) -> No
     assert table.column("offset").to_pylist() == list(range(5))
     assert json.loads(table.schema.metadata[b"next_offsets"]) == as_json["next_offsets"]
     nothing = host.ask(
-        "/v1/api/topics/consume", {"topic": topic, "timeout_seconds": 0}, headers=ARROW
+        "/v1/api/topics/consume",
+        {"topic": topic, "timeout_seconds": 0, "start": "Latest"},
+        headers=ARROW,
     )
     assert pa.ipc.open_stream(nothing.body).read_all().num_rows == 0
 

@@ -132,7 +132,9 @@ def test_an_ack_of_an_old_generation_is_refused(host: ServedLog) -> None:
     assert code(first.ack(0, 0, **old)) == (409, "StaleGeneration")
     assert code(first.ack(0, 0, generation=1)) == (409, "StaleGeneration")
     assert code(first.ack(0, 0, member_id="nobody")) == (409, "UnknownMember")
-    assert host.log.group_position("g", "orders", 0) is None
+    position = host.log.group_position("g", "orders", 0)
+    assert position is not None
+    assert position.is_first
 
 
 def test_who_lets_go_of_nothing_is_fenced_after_a_while(tmp_path: Path) -> None:
@@ -204,7 +206,9 @@ def test_metrics_tell_of_members_and_of_how_long_a_change_takes(tmp_path: Path) 
         assert f'duolog_consumergroup_members{{{where},kind="kafka"}}' not in shown
         for consumer in (first, second):
             consumer.tell("leave")
-        assert where not in host.ask("/metrics").body.decode()
+        shown = host.ask("/metrics").body.decode()
+        assert f"duolog_consumergroup_members{{{where}" not in shown
+        assert f"duolog_consumergroup_seconds_since_rebalance{{{where}" not in shown
 
 
 def test_a_member_goes_on_where_it_is_in_what_it_kept(host: ServedLog) -> None:

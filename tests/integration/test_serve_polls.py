@@ -95,7 +95,7 @@ def test_a_poll_of_all_partitions_sees_one_that_the_topic_got_meanwhile(
 
 def test_a_poll_of_a_topic_that_is_dropped_is_told(host: ServedLog, in_background: Any) -> None:
     host.publish("orders", "a")
-    poll = in_background(lambda: host.consume(topic="orders", **LONG))
+    poll = in_background(lambda: host.consume(topic="orders", start="Latest", **LONG))
     until_waiting(host, 1)
     host.log.drop_topic("orders")
     assert poll.result(DEADLINE_SECONDS).code == "UnknownTopic"

@@ -42,6 +42,7 @@ class Stored:
     position: int | None = None
     version: int = 0
     seen: KafkaSeen = field(default_factory=KafkaSeen)
+    is_first: bool = False
 
 
 @dataclass
@@ -153,7 +154,9 @@ class World:
         return not self.unnoticed and not self.consumers
 
     def _move(self, position: int) -> None:
-        self.stored = replace(self.stored, position=position, version=self.stored.version + 1)
+        self.stored = replace(
+            self.stored, position=position, version=self.stored.version + 1, is_first=False
+        )
         self.last_step = None
 
     def _reached(self, position: int) -> None:
@@ -364,7 +367,12 @@ class World:
     def _notice(self) -> Any:
         stored = self.stored
         return self.rules.reconcile(
-            stored.position, stored.seen, self.committed, self.map(), GroupState.LIVE
+            stored.position,
+            stored.seen,
+            self.committed,
+            self.map(),
+            GroupState.LIVE,
+            is_first=stored.is_first,
         )
 
     def _delete(self) -> Iterator[None]:
@@ -398,7 +406,9 @@ class World:
         native = self.stored
         yield
         offsets = self.map()
-        decision = self.rules.reconcile(native.position, native.seen, committed, offsets, group)
+        decision = self.rules.reconcile(
+            native.position, native.seen, committed, offsets, group, is_first=native.is_first
+        )
         step, seen = decision.step, decision.seen
         nonce = ""
         if isinstance(step, WriteKafka):
@@ -437,7 +447,9 @@ class World:
             self._store(native, None, self.rules.refused(native.seen))
             return
         overwritten = entries[at - 1] if at else None
-        result = self.rules.concluded(native.position, native.seen, overwritten, self.map())
+        result = self.rules.concluded(
+            native.position, native.seen, overwritten, self.map(), is_first=native.is_first
+        )
         yield
         if not isinstance(result.step, AwaitMirror):
             self._store(native, result.step, result.seen)
@@ -495,6 +507,31 @@ class World:
             entry is not None and entry.author is Author.OURS and entry.offset == ours
             for entry in self.feed
         ), "something is recorded as written that Kafka never held"
+
+
+class Beginning(World):
+    """Native consumers store where they begin, and acknowledge later."""
+
+    def ack(self, count: int) -> None:
+        if self.stored.position is not None:
+            super().ack(count)
+            return
+        position = self.log_end if count > 1 else 0
+        self.events.append(f"native begins {position}")
+        self._move(position)
+        self.stored = replace(self.stored, is_first=True)
+        if self.committed is None and not self.lowest:  # nobody has acknowledged anything
+            self.highest = max(self.highest, position)
+
+    def _foreign_commit(self, offset: int) -> None:
+        counts = self.stored.is_first and self.committed is None and self._is_at_rest
+        super()._foreign_commit(offset)
+        if counts:  # it is the group's first acknowledgement
+            self.highest = self.place(offset)
+
+    @property
+    def _is_at_rest(self) -> bool:
+        return self.settling is None and self.stored.seen.writing is None
 
 
 def play(seed: int, rules: Rules, actions: int = 60, kind: type[World] = World) -> World:

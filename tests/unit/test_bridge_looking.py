@@ -55,7 +55,6 @@ def looks(
         ({"topic": "two", "begin": Earliest(), "group": "through"}, True),
         ({"topic": "two", "begin": Latest(), "group": "behind"}, False),
         ({"topic": "two", "begin": Latest(), "group": "behind", "partition": 0}, True),
-        ({"topic": "two", "begin": Latest(), "group": "new"}, True),
         ({"topic": "wide", "begin": Latest()}, False),
         ({"topic": "two", "begin": AtTimestamp(2**60)}, False),
     ],

@@ -76,7 +76,7 @@ def test_the_guide_lists_the_options(heading: str, options: tuple[Option, ...]) 
 def test_without_more_than_a_topic_and_a_url() -> None:
     options = of()
     assert options.sources == (Source("orders"),)
-    assert (options.group, options.auto_ack, options.start) == (None, False, "Latest")
+    assert (options.group, options.auto_ack, options.start) == (None, False, "Earliest")
     assert str(options.connection.address) == "http://127.0.0.1:7070"
     assert (options.max_records, options.retries) == (500, RetryRules(5, 1.0))
     assert of(group="g").auto_ack is True

@@ -13,6 +13,7 @@ from duolog.log.positions import (
     StoredPosition,
     acknowledged,
     check_version,
+    first,
     moved,
     pack_position,
     unpack_position,
@@ -76,3 +77,14 @@ def test_version_2_stays_readable() -> None:
     )
     assert unpack_position(packed) == replace(AT_5, kafka=SEEN)
     assert pack_position(replace(AT_5, kafka=SEEN)) == packed
+
+
+def test_a_beginning_is_stored_so_that_an_older_duolog_reads_it() -> None:
+    begun = first(7, 5)
+    assert unpack_position(pack_position(begun)) == begun
+    assert pack_position(begun) == (
+        b'{"v":1,"position":7,"version":1,"at":5,"by":"native","first":true}'
+    )
+    assert unpack_position(b'{"v":1,"position":7,"version":1,"at":5,"by":"native"}') == replace(
+        begun, is_first=False
+    )

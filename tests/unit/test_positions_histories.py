@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from duolog.bridge.kafka.positions import reconcile
 from duolog.bridge.kafka.positions.marks import Author, KafkaCommit
-from tests.unit.positions_world import Rules, World, act, play
+from tests.unit.positions_world import Beginning, Rules, World, act, play
 
 HISTORIES = 500
 MUTANT_HISTORIES = 3000
@@ -35,6 +35,36 @@ def test_random_histories_keep_what_was_acknowledged_and_redo_what_was_undone() 
             play(seed, rules_of(reconcile))
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
+
+
+def test_random_histories_of_groups_that_begin_natively() -> None:
+    happened: set[str] = set()
+    for seed in range(HISTORIES):
+        try:
+            world = play(seed, rules_of(reconcile), kind=Beginning)
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+        happened |= {" ".join(event.split(" ")[:2]) for event in world.events}
+    assert {"native begins", "native adopted", "our write", "native ack"} <= happened
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [
+        ("(is_first and place != _native_place(native, offsets)):", "False:"),
+        ("return AwaitEmptyGroup(wanted, is_first)", "return Agreed()"),
+    ],
+)
+def test_histories_find_a_beginning_that_counts_as_an_acknowledgement(
+    was: str, becomes: str
+) -> None:
+    broken = rules_of(mutant(was, becomes))
+    for seed in range(MUTANT_HISTORIES):
+        try:
+            play(seed, broken, kind=Beginning)
+        except AssertionError:
+            return
+    pytest.fail(f"{MUTANT_HISTORIES} histories did not find it: {was}")
 
 
 @given(EVENTS)

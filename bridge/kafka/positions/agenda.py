@@ -24,6 +24,7 @@ class Agenda:
         self._clock = clock
         self._again_seconds = again_seconds
         self._due_at: dict[str, float] = {}
+        self._until_members_change: set[str] = set()
         self._lock = threading.Lock()
 
     def add(self, *groups: str) -> None:
@@ -48,7 +49,8 @@ class Agenda:
     def hear(self, change: GroupChange) -> None:
         """Commits are looked at; that members came or went matters to who waits for it."""
         with self._lock:
-            if isinstance(change, OffsetCommitted) or change.group in self._due_at:
+            waits = change.group in self._due_at or change.group in self._until_members_change
+            if isinstance(change, OffsetCommitted) or waits:
                 self._due_at[change.group] = _NEXT
 
     def has_due(self) -> bool:
@@ -66,10 +68,19 @@ class Agenda:
                 del self._due_at[group]
         return groups
 
-    def keep(self, group: str, *, at_once: bool, waits: bool) -> None:
-        """After a look: it did something and may go on, or it waits for something."""
-        if not at_once and not waits:
-            return
+    def keep(
+        self, group: str, *, at_once: bool, waits: bool, until_members_change: bool = False
+    ) -> None:
+        """After a look: it did something and may go on, or it waits for something.
+
+        What waits only until the group's members change is looked at then.
+        """
         at = _NEXT if at_once else self._clock() + self._again_seconds
         with self._lock:
+            if until_members_change:
+                self._until_members_change.add(group)
+            else:
+                self._until_members_change.discard(group)
+            if not at_once and not waits:
+                return
             self._due_at[group] = min(at, self._due_at.get(group, at))

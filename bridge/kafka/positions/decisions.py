@@ -47,9 +47,13 @@ class WriteKafka:
 
 @dataclass(frozen=True, slots=True)
 class AwaitEmptyGroup:
-    """This is to be written, and Kafka takes it when the group has no members."""
+    """This is to be written, and Kafka takes it when the group has no members.
+
+    `has_time`: it is only where the group begins, so nobody asks again before members change.
+    """
 
     offset: int
+    has_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,20 +40,28 @@ def reconcile(
     committed: KafkaCommit | None,
     offsets: OffsetMap,
     group: GroupState,
+    *,
+    is_first: bool = False,
 ) -> Decision:
     """The next step for one group and partition; look again after it is done.
 
     `native` is the position in the log, `seen` what was remembered of Kafka with it, `committed`
-    what Kafka holds now.
+    what Kafka holds now. `is_first`: native consumers begin there, and have acknowledged nothing.
     """
-    noticed = notice(native, seen, committed, offsets)
+    noticed = notice(native, seen, committed, offsets, is_first=is_first)
     if noticed.step is not None:
         return Decision(noticed.step, noticed.seen)
-    return Decision(_towards_kafka(native, noticed.seen, committed, offsets, group), noticed.seen)
+    step = _towards_kafka(native, noticed.seen, committed, offsets, group, is_first=is_first)
+    return Decision(step, noticed.seen)
 
 
 def notice(
-    native: int | None, seen: KafkaSeen, committed: KafkaCommit | None, offsets: OffsetMap
+    native: int | None,
+    seen: KafkaSeen,
+    committed: KafkaCommit | None,
+    offsets: OffsetMap,
+    *,
+    is_first: bool = False,
 ) -> Noticed:
     """Whether Kafka's side has moved, and what that means for the native one."""
     if committed is None:  # never there, expired, deleted: no rewind
@@ -64,13 +72,16 @@ def notice(
     if committed.author is Author.OURS:
         floor = seen.floor if seen.writing else _lower(seen.floor, committed.offset)
         echoed = replace(seen, ours=committed.offset, floor=floor)
-        step = MoveNative(place, Moved.ADOPTED) if native is None else None
-        return Noticed(step, echoed)
+        # Ours, and nothing is known of it: the group's from before it began here.
+        is_older = is_first and seen.held is None and seen.writing is None
+        if native is None or (is_older and place != _native_place(native, offsets)):
+            return Noticed(MoveNative(place, Moved.ADOPTED), echoed)
+        return Noticed(None, echoed)
     known = replace(seen, one_way=committed.author is Author.ONE_WAY)
     if native is not None and place == _place(offsets, _last_seen(seen)):
         after = replace(known, foreign=committed.offset, floor=committed.offset, ours=None)
         return Noticed(None, after)
-    return _moved(native, known, committed.offset, place, offsets)
+    return _moved(native, known, committed.offset, place, offsets, is_first=is_first)
 
 
 def intending(seen: KafkaSeen, write: KafkaWrite) -> KafkaSeen:
@@ -84,7 +95,12 @@ def refused(seen: KafkaSeen) -> KafkaSeen:
 
 
 def concluded(
-    native: int | None, seen: KafkaSeen, overwritten: KafkaCommit | None, offsets: OffsetMap
+    native: int | None,
+    seen: KafkaSeen,
+    overwritten: KafkaCommit | None,
+    offsets: OffsetMap,
+    *,
+    is_first: bool = False,
 ) -> Noticed:
     """After the echo of a write was read, and with it the commit that it replaced in Kafka.
 
@@ -103,7 +119,7 @@ def concluded(
     if place == _place(offsets, write.based_on):
         return Noticed(None, done)
     at_the_time = replace(done, floor=write.floor_before)
-    noticed = _moved(native, at_the_time, overwritten.offset, place, offsets)
+    noticed = _moved(native, at_the_time, overwritten.offset, place, offsets, is_first=is_first)
     rewound = isinstance(noticed.step, MoveNative) and noticed.step.why is Moved.REWOUND
     floor = done.floor
     if seen.floor == write.floor_before:  # nobody was heard since
@@ -114,13 +130,20 @@ def concluded(
 
 
 def _moved(
-    native: int | None, seen: KafkaSeen, commit: int, place: int, offsets: OffsetMap
+    native: int | None,
+    seen: KafkaSeen,
+    commit: int,
+    place: int,
+    offsets: OffsetMap,
+    *,
+    is_first: bool,
 ) -> Noticed:
     """A consumer has committed."""
     after = replace(seen, foreign=commit, floor=commit, ours=None)
-    if native is None:
+    # What was acknowledged goes before where somebody has only begun.
+    if native is None or (is_first and place != _native_place(native, offsets)):
         return Noticed(MoveNative(place, Moved.ADOPTED), after)
-    native_place = offsets.to_log(offsets.to_kafka(native))
+    native_place = _native_place(native, offsets)
     if native_place is None or place == native_place:
         return Noticed(None, after)
     if place > native_place:
@@ -138,6 +161,8 @@ def _towards_kafka(
     committed: KafkaCommit | None,
     offsets: OffsetMap,
     group: GroupState,
+    *,
+    is_first: bool,
 ) -> Step:
     """What Kafka's side needs, now that the native one has taken notice."""
     if native is None:
@@ -150,8 +175,12 @@ def _towards_kafka(
     if seen.writing is not None:
         return AwaitEcho(seen.writing)
     if group is GroupState.LIVE:
-        return AwaitEmptyGroup(wanted)
+        return AwaitEmptyGroup(wanted, is_first)
     return WriteKafka(wanted)
+
+
+def _native_place(native: int, offsets: OffsetMap) -> int | None:
+    return offsets.to_log(offsets.to_kafka(native))
 
 
 def _last_seen(seen: KafkaSeen) -> int | None:

@@ -159,7 +159,9 @@ class Settler:
                 group,
                 sides[place].mirror.topic,
                 place.partition,
-                AwaitEmptyGroup(writes[place].offset) if place in pending else decision.step,
+                AwaitEmptyGroup(writes[place].offset, sides[place].is_first)
+                if place in pending
+                else decision.step,
                 on_its_way=decision.seen.writing is not None,
             )
             for place, decision in decisions.items()
@@ -265,10 +267,13 @@ class Settler:
 
     def _decide(self, side: BothSide, committed: KafkaCommit | None, state: GroupState) -> Decision:
         offsets = OffsetMap.of_mirror(side.mirror)
-        decision = reconcile(side.native, side.seen, committed, offsets, state)
+        is_first = side.is_first
+        decision = reconcile(side.native, side.seen, committed, offsets, state, is_first=is_first)
         if isinstance(decision.step, AwaitMirror):
             offsets = self._both.known_further(side.mirror)
-            decision = reconcile(side.native, side.seen, committed, offsets, state)
+            decision = reconcile(
+                side.native, side.seen, committed, offsets, state, is_first=is_first
+            )
         return decision
 
     def _conclude(self, group: str, place: KafkaPartition, side: BothSide) -> BothSide:
@@ -285,7 +290,7 @@ class Settler:
             lost = known.known_by is not None and heard >= known.known_by
             return replace(side, seen=refused(side.seen)) if lost else side
         offsets = OffsetMap.of_mirror(side.mirror)
-        noticed = concluded(side.native, side.seen, known.before, offsets)
+        noticed = concluded(side.native, side.seen, known.before, offsets, is_first=side.is_first)
         if isinstance(noticed.step, MoveNative):
             self._remember(group, side, noticed.seen, noticed.step.position)
             return self._both.of(group)[place]

@@ -23,7 +23,13 @@ from duolog.bridge.kafka.feed.polling import GroupPolling
 from duolog.bridge.kafka.feed.reading import GroupFeed
 from duolog.bridge.kafka.feed.records import MembersChanged
 from duolog.bridge.kafka.positions.agenda import Agenda
-from duolog.bridge.kafka.positions.decisions import Agreed, MoveNative, OneWay, WriteKafka
+from duolog.bridge.kafka.positions.decisions import (
+    Agreed,
+    AwaitEmptyGroup,
+    MoveNative,
+    OneWay,
+    WriteKafka,
+)
 from duolog.bridge.kafka.positions.native_moves import NativeMoves
 from duolog.bridge.kafka.positions.own_commits import OwnCommits
 from duolog.bridge.kafka.positions.settler import NotYet, Outcome, Settler
@@ -283,6 +289,7 @@ class GroupSettling:
             group,
             at_once=any(isinstance(each.step, MoveNative | WriteKafka) for each in outcomes),
             waits=bool(waiting) or any(each.on_its_way for each in outcomes),
+            until_members_change=any(map(_has_time, outcomes)),
         )
         self._waits.looked(group, outcomes)
         if waiting:
@@ -326,4 +333,8 @@ def _conclude(future: Future[Any], result: Any = None, error: DuologError | None
 
 
 def _at_rest(outcome: Outcome) -> bool:
-    return isinstance(outcome.step, OneWay) or outcome.step == Agreed()
+    return isinstance(outcome.step, OneWay) or outcome.step == Agreed() or _has_time(outcome)
+
+
+def _has_time(outcome: Outcome) -> bool:
+    return isinstance(outcome.step, AwaitEmptyGroup) and outcome.step.has_time

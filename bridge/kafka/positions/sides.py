@@ -28,6 +28,11 @@ class Side:
         return None if self.position is None else self.position.position
 
     @property
+    def is_first(self) -> bool:
+        """Whether native consumers have only begun there."""
+        return self.position is not None and self.position.is_first
+
+    @property
     def version(self) -> int:
         return 0 if self.position is None else self.position.version
 

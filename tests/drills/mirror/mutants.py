@@ -141,8 +141,8 @@ def rewinds_unseen() -> None:
     """A consumer's commit below an earlier one is taken for one that has not seen ours."""
     moved = reconcile._moved
 
-    def never_back(native: Any, seen: Any, *rest: Any) -> Any:
-        noticed = moved(native, seen, *rest)
+    def never_back(native: Any, seen: Any, *rest: Any, is_first: bool) -> Any:
+        noticed = moved(native, seen, *rest, is_first=is_first)
         step = noticed.step
         if isinstance(step, settler.MoveNative) and step.position < (native or 0):
             return replace(noticed, step=None)
@@ -156,8 +156,8 @@ def consumers_unheard() -> None:
     """What consumers commit in Kafka does not move the native position."""
     moved = reconcile._moved
 
-    def stays(native: Any, *rest: Any) -> Any:
-        noticed = moved(native, *rest)
+    def stays(native: Any, *rest: Any, is_first: bool) -> Any:
+        noticed = moved(native, *rest, is_first=is_first)
         return noticed if native is None else replace(noticed, step=None)
 
     reconcile._moved = stays
@@ -168,8 +168,8 @@ def deletion_is_a_rewind() -> None:
     """Where Kafka has no offset of a group, the native position goes to the start."""
     decide = settler.reconcile
 
-    def from_the_start(native: Any, seen: Any, committed: Any, *rest: Any) -> Any:
-        decision = decide(native, seen, committed, *rest)
+    def from_the_start(native: Any, seen: Any, committed: Any, *rest: Any, is_first: bool) -> Any:
+        decision = decide(native, seen, committed, *rest, is_first=is_first)
         if committed is None and native:
             return replace(decision, step=settler.MoveNative(0, Moved.REWOUND))
         return decision

@@ -36,8 +36,8 @@ from duolog.connector.bad_rows import Bad
 from duolog.connector.row_text import cut_to_size, rows_as_json
 from duolog.connector.staged_part import StagedPart
 from duolog.log.batch import RECORD_SCHEMA
+from duolog.log.batch_check import check_sizes
 from duolog.log.model import Op, PayloadMode, Topic
-from duolog.log.part import check_sizes
 from duolog.log.routing.kinds import is_binary, is_string, without_view
 from duolog.log.routing.murmur2 import partition_of_keys
 from duolog.log.timestamps import check_not_ahead, latest_allowed_ms

@@ -26,6 +26,7 @@ _ROLES = {
     "replan": "tests.drills.replanning",
     "publish_together": "tests.drills.publishing",
     "read_hostile": "tests.drills.reading_hostile",
+    "act": "tests.drills.model.acting",
 }
 _END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 _speaking = threading.Lock()

@@ -274,9 +274,9 @@ def observed(log: EmbeddedLog) -> dict[str, Any]:
             if (last := log.last_epoch(_writer(mode, name))) is not None
         },
         "sequences": {
-            writer: last
+            writer: sequence
             for writer in PUBLISHERS
-            if (last := log.last_sequence(writer)) is not None
+            if (sequence := log.last_sequence(writer)) is not None
         },
     }  # fmt: skip
 

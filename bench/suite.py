@@ -19,6 +19,7 @@ from bench.publish import PublishBenchmark
 from bench.routing import RoutingBenchmark
 from bench.scratch import Scratch
 from bench.serve_consume import ServeConsumeBenchmark
+from bench.serve_idle import ServeIdleBenchmark
 from bench.serve_polls import ServePollsBenchmark
 from bench.serve_publish import ServePublishBenchmark
 from bench.slices import SlicesBenchmark
@@ -54,6 +55,7 @@ def all_benchmarks(flat_records: int) -> dict[str, Benchmark]:
         ServePublishBenchmark(),
         ServeConsumeBenchmark(),
         ServePollsBenchmark(),
+        ServeIdleBenchmark(),
         SparkSinkBenchmark(),
         SparkSourceBenchmark(),
         MirrorBenchmark(),

@@ -28,6 +28,7 @@ from bench.rounds import percentile, take_turns
 from bench.routing import RoutingBenchmark
 from bench.scratch import Scratch, TooLittleDisk, scratch_in
 from bench.serve_consume import ServeConsumeBenchmark
+from bench.serve_idle import ServeIdleBenchmark
 from bench.serve_polls import ServePollsBenchmark
 from bench.serve_publish import ServePublishBenchmark
 from bench.shown import markdown, print_report
@@ -55,6 +56,7 @@ TINY: dict[str, Benchmark] = {
         ),
         ServeConsumeBenchmark(records=3000, json_records=200, rounds=1, with_kafka=False),
         ServePollsBenchmark(wakes=3, rounds=1, polls=20, seconds=0.1),
+        ServeIdleBenchmark(topics=3, partitions=2, seconds=0.1),
         SparkSinkBenchmark(
             rows=400, small_rows=20, large_rows=1000, rounds=1, trigger_rounds=1, triggers=1
         ),
@@ -86,6 +88,7 @@ TARGETS = {
     "joint": {"≤ 3 s", "≤ 1 s", "≤ 300 MiB", "≤ 10 % of a core", "≥ 0.9 x"},
     "serve-publish": {"≤ 5 ms"},
     "serve-consume": {"≥ 50,000 /s"},
+    "serve-idle": {"≤ 1 % of a core", "≤ 0 syncs"},
     "serve-polls": {"≤ 10 ms", "≤ 5 % of a core", "≤ 150 MiB"},
     "flat": {"≤ 1.2 x", "≤ 1 s"},
     "routing": set(),
@@ -95,7 +98,7 @@ TARGETS = {
 }
 
 
-_MAY_BE_NOTHING = {"MiB", "% of a core"}  # in so short a time
+_MAY_BE_NOTHING = {"MiB", "% of a core", "syncs", "runs"}  # in so short a time
 
 # A broker for each of them, and Spark: more than a minute, which `make drills` has.
 _BY_BROKER = {"spark-sink", "spark-source", "mirror", "mirror-groups", "joint"}

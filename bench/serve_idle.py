@@ -51,9 +51,9 @@ class ServeIdleBenchmark:
                 syncs = _counted(host, _SYNCS) - before_syncs
         return Report(
             self.name,
-            f"`duolog serve` with {self.topics:,} topics of {self.partitions} partitions, each with "
-            f"records and a retention that takes none of them, over {self.seconds:g} s without a "
-            "request.",
+            f"`duolog serve` with {self.topics:,} topics of {self.partitions} partitions, each "
+            f"with records and a retention that takes none of them, over {self.seconds:g} s "
+            "without a request.",
             "",
             (
                 Figure("processor", 100 * share, "% of a core", target=at_most(1)),

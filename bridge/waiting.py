@@ -23,6 +23,9 @@ _IN_KAFKA = -2
 POSITIONS: Final = TopicPartition(-1, 0)
 """Where those wait who follow the positions of groups."""
 
+NOWHERE: Final = TopicPartition(-2, 0)
+"""Where those wait whom neither an append nor a position wakes, only the host's end."""
+
 
 class Listenable(Protocol):
     """A log that says when something was appended, or a group has moved."""

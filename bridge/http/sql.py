@@ -29,9 +29,10 @@ from duolog.bridge.sql.children import Children
 from duolog.bridge.sql.frames import Query
 from duolog.bridge.sql.seen_log import UsedLog
 from duolog.bridge.sql.shown import AnswerLimits, as_arrow, as_json
+from duolog.bridge.waiting import NOWHERE
 from duolog.errors import AnswerTooLarge, DuologError, ForbiddenTopic, InvalidRequest, LogClosed
 from duolog.log.access import LogAccess
-from duolog.log.model import Format, Topic, TopicPartition
+from duolog.log.model import Format, Topic
 from duolog.sql.grammar import parse
 from duolog.sql.statements import Ack, Consume, Select, Statement
 
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from duolog.avro.reading import ValueReader
 
 MOST_STATEMENTS: Final = 100
-_NOWHERE: Final = TopicPartition(-1, 0)  # no append wakes who waits here, only the host's end
 _LONGER_THAN_ANY_SECONDS: Final = 1e6
 
 
@@ -165,7 +165,7 @@ class Sql:
             rules.max_answer_bytes - sent_bytes,
         )
         loop = asyncio.get_running_loop()
-        with self._host.room.waiter((_NOWHERE,)) as waiter:
+        with self._host.room.waiter((NOWHERE,)) as waiter:
             if self._host.room.is_stopping:
                 raise _stopping()
             run = loop.create_task(

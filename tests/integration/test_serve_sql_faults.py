@@ -190,6 +190,17 @@ def test_a_query_ends_when_its_client_leaves(tmp_path: Path, threads: ThreadPool
         assert rows_of(host, "SELECT 1") == [[1]]
 
 
+def test_a_query_goes_on_while_groups_move_and_topics_change(
+    tmp_path: Path, threads: ThreadPoolExecutor
+) -> None:
+    with serving(tmp_path, timeout_seconds=2.0) as host:
+        asked, _ = under_way(host, threads)
+        host.log.ack("g", "t", 5)
+        host.log.publish("t", Record(b"more"))
+        host.log.drop_topic("t")
+        assert asked.result().code == "QueryTimedOut"
+
+
 def test_a_host_that_stops_ends_its_queries(tmp_path: Path, threads: ThreadPoolExecutor) -> None:
     with serving(tmp_path) as host:
         asked, process = under_way(host, threads)

@@ -111,6 +111,8 @@ def find_cut(state: State, topic: Topic, where: TopicPartition) -> Cut | None:
     if not _may_lose(state, where, head, rules, now_ms, latest_ms):
         return None
     found = cut(state.store, where, head, rules, now_ms, latest_ms=latest_ms)
+    if found.removal is None:  # merging has made the oldest batch a later one
+        state.oldest_batches.forget((where,))
     upto = _mirrored(topic, where, head, state.mirrors.get)
     if found.after.start <= upto:
         return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 
 from duolog.log.batch import TARGET_BYTES, encode_small
 from duolog.log.catalogue import NEXT_TOPIC_ID, Catalogue
@@ -302,10 +301,14 @@ class Round:
             return
         batch = WriteBatch()
         remove(batch, self._removals)
-        self._state.options.fault("removal.shown")
-        with suppress(WriteFailed):
+        try:
+            self._state.options.fault("removal.shown")
             self._state.store.write(batch, self._incarnation)
             self._state.options.fault("removal.written")
+        except WriteFailed:
+            pass
+        except BaseException as error:  # noqa: BLE001 - the round is durable: nobody is told
+            self._state.store.doubt(error)
 
     def _encoded(
         self, where: TopicPartition, records: list[Record]

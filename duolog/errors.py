@@ -58,6 +58,7 @@
     │   ├── FolderNotEmpty          a backup or a restored log needs a place of its own
     │   ├── RestoreUnfinished       a restore into this directory has not come to its end
     │   ├── TooManyOpenFiles        this process may open no more files; nothing is damaged
+    │   ├── LogForked               it belongs to the process that this one was forked from
     │   └── LogClosed
     ├── Undecodable               bytes that are not what their schema says
     ├── RegistryFault             a schema registry
@@ -177,6 +178,7 @@ __all__ = [
     "LocalKafkaFailed",
     "LogBusy",
     "LogClosed",
+    "LogForked",
     "LogNotFound",
     "LogUnusable",
     "MembershipOver",
@@ -556,6 +558,10 @@ class RestoreUnfinished(LogUnusable):
 
 class TooManyOpenFiles(LogUnusable):
     """The process may open no more files. Nothing is damaged; it works again when it may."""
+
+
+class LogForked(LogUnusable):
+    """The log was opened by the process that this one was forked from, and belongs to it."""
 
 
 class LogClosed(LogUnusable):

@@ -14,8 +14,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from duolog.errors import LogClosed, OutcomeUnknown
+from duolog.log.forked import Forked, leave_to_parent_in_child
 from duolog.log.model import TopicPartition
 from duolog.log.rounds import Round
 from duolog.log.state import State
@@ -108,6 +110,12 @@ class Committer:
         self._wake.acquire()
         self._round_number = time.time_ns()  # no two rounds of a log have the same
         state.gates.when_opened(self._gate_opened)
+        leave_to_parent_in_child(self)
+
+    def leave_to_parent(self) -> None:
+        """In a forked child, which has no thread of the committer."""
+        forked: Any = Forked(self._state.folder)
+        self._guard = forked
 
     def run(self, job: Job) -> None:
         """Commit a job; returns when it is durable."""

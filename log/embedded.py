@@ -22,6 +22,7 @@ from duolog.log.epochs import CommittedEpochs, check_epoch
 from duolog.log.expiry import Expiry
 from duolog.log.fetched import Fetched, FetchedEncoded
 from duolog.log.forgetting import forget_writer
+from duolog.log.forked import Forked, check_may_open, leave_to_parent_in_child
 from duolog.log.groups import Groups
 from duolog.log.groups_seen import KafkaSeen
 from duolog.log.heads import Listener
@@ -108,11 +109,14 @@ def open_log(
     allow_many_files()
     folder = check_location(path)
     with ExitStack() as undo:
+        if ownership is not None:
+            undo.callback(ownership.release)
+        check_may_open(folder)
         if ownership is None:
             ownership = take_ownership(
                 folder, wait_seconds=options.lock_wait_seconds, clock=options.clock, create=create
             )
-        undo.callback(ownership.release)
+            undo.callback(ownership.release)
         try:
             check_format(folder)
             mark = Mark(folder / "mark")
@@ -174,6 +178,18 @@ class EmbeddedLog:
         self._when_closed = ExitStack()
         self._one_checkpoint = threading.Lock()
         self.identity = identity
+        self._is_forked = False
+        leave_to_parent_in_child(self)
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: whatever is asked raises LogForked, and closing changes nothing."""
+        self._left_to_parent = (self._state, self._ownership, self._mark)
+        forked: Any = Forked(self._state.folder)
+        self._state = self._committer = self._publisher = self._appender = self._reader = forked
+        self._groups = self._mirrors = self._expiry = self.schema_documents = forked
+        self._codecs = self._ownership = self._mark = self._one_checkpoint = forked
+        self._attendance = forked
+        self._is_forked = True
 
     @property
     def log_id(self) -> str:
@@ -641,7 +657,7 @@ class EmbeddedLog:
 
     @property
     def closed(self) -> bool:
-        return self._state.store.closed
+        return self._is_forked or self._state.store.closed
 
     def call_when_closed(self, close: Callable[[], object]) -> None:
         """Close something else together with the log."""

@@ -32,6 +32,7 @@ from duolog.errors import (
     TooManyOpenFiles,
     WritesRefused,
 )
+from duolog.log.forked import Forked, keep_for_ever, leave_to_parent_in_child
 from duolog.log.lost_files import Relinked, relinkings
 from duolog.log.mark import Mark
 from duolog.log.open_files import (
@@ -159,6 +160,7 @@ class Store:
         self.syncs = 0
         self.recoveries = 0
         self.not_reopened_for = ""  # why it is not open for writing, after a write that failed
+        leave_to_parent_in_child(self)
 
     # -- opening and closing
 
@@ -233,6 +235,12 @@ class Store:
         with self._access.alone(waiting=self._end_upkeep):
             self._detach()
             self._state = _State.CLOSED
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: never use it, nor let RocksDB close, which would delete files."""
+        keep_for_ever((self._database, *self._families.values(), *self._handles.values()))
+        forked: Any = Forked(self._path.parent)
+        self._idle = self._one_recovers = forked
 
     @property
     def closed(self) -> bool:

@@ -166,6 +166,12 @@ class Publisher:
         """With `writer`: the number of the next record, to be kept for a restart."""
         return self._publisher.next_sequence
 
+    def last_sequence(self, writer: str | None = None) -> int | None:
+        """The highest number that a writer has published, this one if none is named; None when the
+        log does not know the writer, or has forgotten it.
+        """
+        return self._portal.run(self._publisher.last_sequence(writer))
+
     def publish(
         self,
         topic: str,

@@ -108,16 +108,28 @@ class HostCalls:
         )
 
     async def publish(
-        self, topic: str, messages: Sequence[Message], writer: str | None, sequence: int
+        self,
+        topic: str,
+        messages: Sequence[Message],
+        writer: str | None,
+        sequence: int,
+        *,
+        in_order: bool = False,
     ) -> list[Placed]:
         count = f"{len(messages)} records" if len(messages) > 1 else "a record"
-        body = request(topic, messages, writer, sequence)
+        body = request(topic, messages, writer, sequence, in_order=in_order)
         return await self._published(body, f"publish {count} to topic '{topic}'")
 
     async def publish_rows(
-        self, change: Change, rows: Sequence[Message], writer: str, sequence: int
+        self,
+        change: Change,
+        rows: Sequence[Message],
+        writer: str,
+        sequence: int,
+        *,
+        in_order: bool = False,
     ) -> list[Placed]:
-        body = request_of_rows(change, rows, writer, sequence)
+        body = request_of_rows(change, rows, writer, sequence, in_order=in_order)
         return await self._published(body, f"publish {len(rows)} rows of table '{change.table}'")
 
     async def _published(self, body: bytes, asked: str) -> list[Placed]:
@@ -126,6 +138,16 @@ class HostCalls:
             Placed(each["topic"], each["partition_id"], each["offset"])
             for each in self._told(answer, "offsets")
         ]
+
+    async def last_sequence(self, writer: str) -> int | None:
+        """How far a writer has published; None for one that the log does not know."""
+        answer = await self._client.ask(
+            "/v1/api/writers/last-sequence",
+            json.dumps({"writer": writer}).encode(),
+            f"say how far writer '{writer}' has published",
+        )
+        last = self._told(answer, "last_sequence")
+        return None if last is None else int(last)
 
     async def check_topic(self, topic: str) -> None:
         """Raises UnknownTopic, or that it may not be used."""

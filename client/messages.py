@@ -129,11 +129,22 @@ def requests_of(messages: Iterable[Message], most: int = MOST_MESSAGES) -> Itera
         yield group
 
 
-def request(topic: str, messages: Sequence[Message], writer: str | None, sequence: int) -> bytes:
+def request(
+    topic: str,
+    messages: Sequence[Message],
+    writer: str | None,
+    sequence: int,
+    *,
+    in_order: bool = False,
+) -> bytes:
     """The body of a publish request."""
     said: dict[str, Any] = {"topic": check_unicode(topic, "topic's name")}
     if writer is not None:
-        said |= {"writer": check_unicode(writer, "writer's name"), "sequence": sequence}
+        said |= {
+            "writer": check_unicode(writer, "writer's name"),
+            "sequence": sequence,
+            **_ordered(in_order),
+        }
     listed = ",".join(message.text for message in messages)
     return f'{_compact(said)[:-1]},"messages":[{listed}]}}'.encode()
 
@@ -149,7 +160,14 @@ class Change:
     unrouted: str = "fail"
 
 
-def request_of_rows(change: Change, rows: Sequence[Message], writer: str, sequence: int) -> bytes:
+def request_of_rows(
+    change: Change,
+    rows: Sequence[Message],
+    writer: str,
+    sequence: int,
+    *,
+    in_order: bool = False,
+) -> bytes:
     """The body of a publish request with rows, which go by their routes."""
     for name in (change.table, change.op, *change.key_columns):
         check_unicode(name, "table, op or key column")
@@ -160,6 +178,7 @@ def request_of_rows(change: Change, rows: Sequence[Message], writer: str, sequen
         "ts": change.ts_ms,
         "writer": writer,
         "sequence": sequence,
+        **_ordered(in_order),
     }
     if change.unrouted != "fail":
         said["unrouted"] = change.unrouted
@@ -167,6 +186,10 @@ def request_of_rows(change: Change, rows: Sequence[Message], writer: str, sequen
     if any(row.before is not None for row in rows):
         text += f',"before":[{",".join(row.before or "null" for row in rows)}]'
     return f'{text},"rows":[{",".join(row.text for row in rows)}]}}'.encode()
+
+
+def _ordered(in_order: bool) -> dict[str, bool]:
+    return {"in_order": True} if in_order else {}  # hosts before it do not know the word
 
 
 def _bytes(what: str, content: Any) -> bytes | None:

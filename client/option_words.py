@@ -142,6 +142,11 @@ PUBLISHER: Final = (
         "a new one each time",
     ),
     Option("next_sequence", "with `writer`: the number of the next record", ""),
+    Option(
+        "in_order",
+        "with `writer`: refuse a record whose number does not follow the last one's",
+        "false",
+    ),
 )
 
 
@@ -182,6 +187,7 @@ class PublisherWords(ConnectionWords, total=False):
 
     writer: str
     next_sequence: int
+    in_order: bool
 
 
 def sorted_out(

@@ -116,6 +116,7 @@ class PublisherOptions:
     connection: ConnectionOptions
     writer: str | None = None
     next_sequence: int = 0
+    in_order: bool = False
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> PublisherOptions:
@@ -129,7 +130,13 @@ class PublisherOptions:
                 "'writer' and 'next_sequence' belong together: who sends again under its name has "
                 "to know how many records it has sent. Without both, each publisher is its own."
             )
-        return cls(_connection(read), writer, read.whole("next_sequence", 0, 0, _LAST))
+        in_order = read.flag("in_order", default=False)
+        if in_order and writer is None:
+            raise InvalidSetting(
+                "'in_order' goes with 'writer' and 'next_sequence': the host compares them with "
+                "what this writer has published."
+            )
+        return cls(_connection(read), writer, read.whole("next_sequence", 0, 0, _LAST), in_order)
 
 
 def admin_options(given: Mapping[str, Any]) -> ConnectionOptions:

@@ -22,7 +22,7 @@ from duolog.client.messages import (
 )
 from duolog.client.option_words import PublisherWords
 from duolog.client.options import PublisherOptions
-from duolog.errors import ClientClosed, InvalidRequest, OutcomeUnknown
+from duolog.errors import ClientClosed, DuologError, InvalidRequest, OutcomeUnknown
 from duolog.log.model import Placed
 
 MOST_AT_ONCE: Final = 16
@@ -53,6 +53,15 @@ class AsyncPublisher:
         if self._named is None:
             raise InvalidRequest("This publisher has no name of its own. Give 'writer' to it.")
         return self._named.next_sequence
+
+    async def last_sequence(self, writer: str | None = None) -> int | None:
+        """The highest number that a writer has published, this one if none is named; None when the
+        log does not know the writer, or has forgotten it.
+        """
+        self._check_open()
+        if writer is None and self._named is None:
+            raise InvalidRequest("This publisher has no name of its own. Name a writer.")
+        return await self._host.last_sequence(writer or self._options.writer or "")
 
     async def publish(
         self,
@@ -89,9 +98,15 @@ class AsyncPublisher:
                 first = lane.next_sequence
                 lane.next_sequence = first + len(group)
                 try:
-                    placed += await self._host.publish(topic, group, lane.writer, first)
+                    placed += await self._host.publish(
+                        topic, group, lane.writer, first, in_order=self._options.in_order
+                    )
                 except OutcomeUnknown as error:
                     raise _unknown(error, lane.writer, first) from error
+                except DuologError:
+                    if self._options.in_order:  # refused: the next record takes its number
+                        lane.next_sequence = first
+                    raise
         return placed
 
     async def publish_rows(
@@ -120,7 +135,9 @@ class AsyncPublisher:
             for group in requests_of(messages_of_rows(rows, before), MOST_ROWS):
                 writer, first = lane.writer, lane.next_sequence
                 try:
-                    made = await self._host.publish_rows(change, group, writer, first)
+                    made = await self._host.publish_rows(
+                        change, group, writer, first, in_order=self._options.in_order
+                    )
                 except OutcomeUnknown as error:
                     lane.begin_anew()
                     raise _unknown(error, writer, first) from error

@@ -47,6 +47,8 @@
     │   ├── EpochGap
     │   ├── EpochContentMismatch
     │   ├── SequenceTooOld
+    │   ├── SequenceGap             in order: sequences before it were never published
+    │   ├── SequenceOutOfOrder      in order: later ones were published before it
     │   └── SequenceContentMismatch
     ├── LogUnusable               this directory cannot be used as a log, now or at all
     │   ├── LogNotFound
@@ -216,6 +218,8 @@ __all__ = [
     "RocksDBNotFound",
     "RouteTaken",
     "SequenceContentMismatch",
+    "SequenceGap",
+    "SequenceOutOfOrder",
     "SequenceTooOld",
     "StagedForOtherTopic",
     "StaleGeneration",
@@ -514,6 +518,14 @@ class EpochContentMismatch(WriterFault):
 
 class SequenceTooOld(WriterFault):
     """A publisher's sequence lies so far back that nothing is remembered of it."""
+
+
+class SequenceGap(WriterFault):
+    """A publisher that publishes in order has left out sequences."""
+
+
+class SequenceOutOfOrder(WriterFault):
+    """A publisher that publishes in order comes with a sequence that it passed over before."""
 
 
 class SequenceContentMismatch(WriterFault):

@@ -135,16 +135,24 @@ class LogAccess(Protocol):
         *,
         writer: str | None = None,
         sequence: int | None = None,
+        in_order: bool = False,
     ) -> tuple[Placed, ...]:
         """Write single records, all or none.
 
         With a writer and a sequence it is safe to send them again: the first record has this
         sequence, each other one the next, and one that was written before is only looked up,
-        however the records are grouped. The last 1,024 sequences of a writer are remembered.
+        however the records are grouped. The last 1,024 sequences of a writer are remembered, and
+        all of its last call.
+
+        Sequences may come in any order and leave some out. Told `in_order`, SequenceGap refuses one
+        that does not follow the highest, and SequenceOutOfOrder one below it that was never
+        published. A writer that the log does not know may begin anywhere.
         """
 
     def last_sequence(self, writer: str) -> int | None:
-        """The highest sequence that a publisher has used."""
+        """The highest sequence that a publisher has used; None when the log does not know it, or
+        has forgotten it.
+        """
 
     def publish_rows(
         self,
@@ -158,6 +166,7 @@ class LogAccess(Protocol):
         ts_ms: int | None = None,
         writer: str | None = None,
         sequence: int | None = None,
+        in_order: bool = False,
     ) -> tuple[Placed, ...]:
         """Write rows of a table (dicts or Arrow) to every topic with a route for them.
 

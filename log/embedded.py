@@ -321,10 +321,11 @@ class EmbeddedLog:
         *,
         writer: str | None = None,
         sequence: int | None = None,
+        in_order: bool = False,
     ) -> tuple[Placed, ...]:
         topic = self.topic(reference)
         targets = [(topic, record) for record in records_of(records)]
-        return self._publisher.publish(targets, writer, sequence)
+        return self._publisher.publish(targets, writer, sequence, in_order=in_order)
 
     def publish_then(
         self,
@@ -334,13 +335,14 @@ class EmbeddedLog:
         *,
         writer: str | None = None,
         sequence: int | None = None,
+        in_order: bool = False,
     ) -> None:
         """Publish without waiting: for an event loop, which has no thread to spare. `then` is told
         in the committer's thread. What can be refused at once is raised.
         """
         topic = self.topic(reference)
         targets = [(topic, record) for record in records_of(records)]
-        self._publisher.submit(targets, writer, sequence, then)
+        self._publisher.submit(targets, writer, sequence, then, in_order=in_order)
 
     def committer_answers(self, then: Callable[[None, BaseException | None], object]) -> None:
         """Call back from the committer's thread, when it is not held up in a write."""
@@ -361,6 +363,7 @@ class EmbeddedLog:
         ts_ms: int | None = None,
         writer: str | None = None,
         sequence: int | None = None,
+        in_order: bool = False,
     ) -> tuple[Placed, ...]:
         targets = routed_records(
             self._state.catalogue,
@@ -373,7 +376,7 @@ class EmbeddedLog:
             before=before,
             unrouted=unrouted,
         )
-        return self._publisher.publish(targets, writer, sequence)
+        return self._publisher.publish(targets, writer, sequence, in_order=in_order)
 
     def prepare_rows(self, table: str, schema: Any, key_columns: Sequence[str]) -> PreparedTable:
         return prepare(self.routing_plan(), table, schema, tuple(key_columns), self._codecs)

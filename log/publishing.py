@@ -5,7 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
-from duolog.errors import InvalidRequest, SequenceContentMismatch, SequenceTooOld
+from duolog.errors import (
+    InvalidRequest,
+    SequenceContentMismatch,
+    SequenceGap,
+    SequenceOutOfOrder,
+    SequenceTooOld,
+)
 from duolog.log.catalogue import Catalogue, partition_of
 from duolog.log.commits import Committer, Job
 from duolog.log.keys import LAST_OFFSET
@@ -37,13 +43,18 @@ class Publisher:
         self._turns = itertools.count()
 
     def publish(
-        self, targets: Sequence[tuple[Topic, Record]], writer: str | None, sequence: int | None
+        self,
+        targets: Sequence[tuple[Topic, Record]],
+        writer: str | None,
+        sequence: int | None,
+        *,
+        in_order: bool = False,
     ) -> tuple[Placed, ...]:
         """Append records to their topics, all or none, and return where they lie."""
-        targets = self._checked(targets, writer, sequence)
+        targets = self._checked(targets, writer, sequence, in_order)
         if not targets:
             return ()
-        job = _Publish(targets, writer, sequence or 0, next(self._turns))
+        job = _Publish(targets, writer, sequence or 0, next(self._turns), in_order)
         job.choose_places(self._state.catalogue)  # here, since the committer's time is dearer
         self._committer.run(job)
         return job.placed
@@ -54,18 +65,24 @@ class Publisher:
         writer: str | None,
         sequence: int | None,
         then: Then,
+        *,
+        in_order: bool = False,
     ) -> None:
         """The same without waiting; `then` is called in the committer's thread."""
-        targets = self._checked(targets, writer, sequence)
+        targets = self._checked(targets, writer, sequence, in_order)
         if not targets:
             then((), None)
             return
-        job = _PublishThen(targets, writer, sequence or 0, next(self._turns), then)
+        job = _PublishThen(targets, writer, sequence or 0, next(self._turns), in_order, then)
         job.choose_places(self._state.catalogue)
         self._committer.submit(job)
 
     def _checked(
-        self, targets: Sequence[tuple[Topic, Record]], writer: str | None, sequence: int | None
+        self,
+        targets: Sequence[tuple[Topic, Record]],
+        writer: str | None,
+        sequence: int | None,
+        in_order: object,
     ) -> list[tuple[Topic, Record]]:
         """The targets with their records as they may be written."""
         options = self._state.options
@@ -76,6 +93,11 @@ class Publisher:
         ]
         if (writer is None) != (sequence is None):
             raise InvalidRequest("writer and sequence belong together: give both or none.")
+        if not isinstance(in_order, bool) or (in_order and writer is None):
+            raise InvalidRequest(
+                f"in_order is true or false, and goes with a writer and a sequence; got "
+                f"{in_order!r}{'' if writer else ' without them'}."
+            )
         if writer is not None:
             check_text_name(writer, "writer")
             if type(sequence) is not int or not 0 <= sequence <= LAST_OFFSET - len(checked):
@@ -108,12 +130,14 @@ class _Publish(Job):
         writer: str | None,
         sequence: int,
         turn: int,
+        in_order: bool,
     ) -> None:
         super().__init__()
         self._targets = targets
         self._writer = writer
         self._sequence = sequence
         self._turn = turn
+        self._in_order = in_order
         self._places: list[TopicPartition] = []
         self._places_chosen_for: Catalogue | None = None
         self.placed: tuple[Placed, ...] = ()
@@ -174,7 +198,15 @@ class _Publish(Job):
 
     def _answers(self, round_: Round, highest: int | None) -> dict[int, Placed]:
         """Where those records lie that were sent before, by their number in the call."""
-        if self._writer is None or highest is None or self._sequence > highest:
+        if self._writer is None or highest is None:
+            return {}
+        if self._sequence > highest:
+            if self._in_order and self._sequence > highest + 1:
+                raise SequenceGap(
+                    f"Writer '{self._writer}' publishes in order and has published up to sequence "
+                    f"{highest}; {self._sequence} leaves out {self._sequence - highest - 1}. Send "
+                    f"{highest + 1} next."
+                )
             return {}
         answers: dict[int, Placed] = {}
         for nth, target in enumerate(self._targets[: highest + 1 - self._sequence]):
@@ -183,6 +215,11 @@ class _Publish(Job):
             )
             if answered is not None:
                 answers[nth] = answered
+            elif self._in_order:
+                raise SequenceOutOfOrder(
+                    f"Writer '{self._writer}' publishes in order and has published up to sequence "
+                    f"{highest}, but never {self._sequence + nth}. Send {highest + 1} next."
+                )
         return answers
 
     def _answered_before(
@@ -224,9 +261,10 @@ class _PublishThen(_Publish):
         writer: str | None,
         sequence: int,
         turn: int,
+        in_order: bool,
         then: Then,
     ) -> None:
-        super().__init__(targets, writer, sequence, turn)
+        super().__init__(targets, writer, sequence, turn, in_order)
         self._then = then
 
     def finish(self, error: BaseException | None) -> None:

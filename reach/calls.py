@@ -66,7 +66,7 @@ class Call(Generic[Answered]):
 
 
 _TOPIC: Final = {"reference": Any}
-_SEQUENCED: Final = {"writer": Any, "sequence": Any}
+_SEQUENCED: Final = {"writer": Any, "sequence": Any, "in_order": Any}
 _GROUP: Final = {"group": Any, "reference": Any, "partition": Any}
 _EPOCH: Final = {"writer": Writer, "epoch": Any, "parts": Any}
 _ROWS: Final = {"table": Any, "op": Op, "rows": bytes, "key_columns": Any, "ts_ms": Any}

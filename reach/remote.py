@@ -245,11 +245,17 @@ class RemoteLog:
         *,
         writer: str | None = None,
         sequence: int | None = None,
+        in_order: bool = False,
     ) -> tuple[Placed, ...]:
         # Checked here too, so that what is wrong is refused by one name wherever the log is.
         checked = tuple(map(checked_record, records_of(records)))
         return self._call(
-            calls.PUBLISH, reference=reference, records=checked, writer=writer, sequence=sequence
+            calls.PUBLISH,
+            reference=reference,
+            records=checked,
+            writer=writer,
+            sequence=sequence,
+            in_order=in_order,
         )
 
     def last_sequence(self, writer: str) -> int | None:
@@ -267,6 +273,7 @@ class RemoteLog:
         ts_ms: int | None = None,
         writer: str | None = None,
         sequence: int | None = None,
+        in_order: bool = False,
     ) -> tuple[Placed, ...]:
         given = given_rows(table, op, rows, before, key_columns)
         return self._call(
@@ -280,6 +287,7 @@ class RemoteLog:
             ts_ms=ts_ms,
             writer=writer,
             sequence=sequence,
+            in_order=in_order,
         )
 
     # -- reading

@@ -14,6 +14,7 @@ HEARTBEAT: Final = "/v1/api/topics/heartbeat"
 LEAVE: Final = "/v1/api/topics/leave"
 OFFSETS: Final = "/v1/api/topics/latest-offsets"
 PUBLISH: Final = "/v1/api/topics/publish"
+LAST_SEQUENCE: Final = "/v1/api/writers/last-sequence"
 SQL: Final = "/v1/api/sql"
 METRICS: Final = "/metrics"
 HEALTH: Final = "/healthz"
@@ -43,6 +44,7 @@ _NEEDS: Final = {
     LEAVE: Need(Role.SERVICE),
     OFFSETS: Need(Role.SERVICE),
     PUBLISH: Need(Role.SERVICE),
+    LAST_SEQUENCE: Need(Role.SERVICE),
     SQL: Need(Role.SERVICE),  # for its least; each statement asks for itself
     METRICS: Need(Role.USER, all_topics=True),
     HEALTH: Need(None),

@@ -35,6 +35,8 @@ from duolog.bridge.http.models import (
     ErrorAnswer,
     Health,
     HeartbeatRequest,
+    LastSequenceAnswer,
+    LastSequenceRequest,
     LeaveRequest,
     MemberAnswer,
     OffsetsAnswer,
@@ -97,6 +99,7 @@ def host_app(host: Host, *, registry: Any, internal: APIRouter | None = None) ->
             access.LEAVE: Endpoint(LeaveRequest, topics.leave),
             access.OFFSETS: Endpoint(OffsetsRequest, topics.latest_offsets),
             access.PUBLISH: Endpoint(PublishRequest, topics.publish),
+            access.LAST_SEQUENCE: Endpoint(LastSequenceRequest, topics.last_sequence),
             access.SQL: Endpoint(SqlRequest, sql.sql),
         },
     )
@@ -151,6 +154,7 @@ def _add_topic_routes(app: FastAPI, consuming: Consuming, topics: Topics, sql: S
             {},
             {409: "The writer's sequence does not go on from what it sent."},
         ),
+        (access.LAST_SEQUENCE, topics.last_sequence, LastSequenceAnswer, {}, {}),
         (
             access.SQL,
             sql.sql,

@@ -284,6 +284,9 @@ class PublishRequest(MayNameTopic):
         None, description="With sequence: safe to send again, in the same words."
     )
     sequence: Offset | None = Field(None, description="Of the first record; each has the next.")
+    in_order: bool = Field(
+        False, description="With sequence: 409 for one that does not follow the writer's last."
+    )
 
     @model_validator(mode="after")
     def _is_one_of_both(self) -> Self:
@@ -301,6 +304,8 @@ class PublishRequest(MayNameTopic):
             raise ValueError("rows come with their table and op, and no topic: routes choose it")
         if (self.writer is None) != (self.sequence is None):
             raise ValueError("writer and sequence belong together")
+        if self.in_order and self.writer is None:
+            raise ValueError("in_order goes with writer and sequence")
         return self
 
 
@@ -314,6 +319,17 @@ class PublishAnswer(Answer):
     """Where each record lies. It is durable."""
 
     offsets: list[PlacedMessage]
+
+
+class LastSequenceRequest(Request):
+    writer: Name
+
+
+class LastSequenceAnswer(Answer):
+    """How far a writer has published; null for one that is not known, or was forgotten."""
+
+    writer: str
+    last_sequence: int | None
 
 
 class SqlRequest(Request):

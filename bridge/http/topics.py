@@ -16,6 +16,7 @@ from duolog.bridge.http.messages import op_of, record_of
 from duolog.bridge.http.models import (
     AckRequest,
     HeartbeatRequest,
+    LastSequenceRequest,
     LeaveRequest,
     OffsetsRequest,
     PublishRequest,
@@ -53,12 +54,18 @@ class Topics:
         if len(messages) > _MOST_ON_THE_LOOP:
             return await self._host.writers.run(
                 lambda: log.publish(
-                    topic.id, list(map(record_of, messages)), writer=writer, sequence=sequence
+                    topic.id,
+                    list(map(record_of, messages)),
+                    writer=writer,
+                    sequence=sequence,
+                    in_order=ask.in_order,
                 )
             )
         records = list(map(record_of, messages))
         return await self._host.landing.result(
-            lambda then: log.publish_then(topic.id, records, then, writer=writer, sequence=sequence)
+            lambda then: log.publish_then(
+                topic.id, records, then, writer=writer, sequence=sequence, in_order=ask.in_order
+            )
         )
 
     async def _rows(self, request: Request, ask: PublishRequest) -> Sequence[Placed]:
@@ -76,8 +83,16 @@ class Topics:
                 ts_ms=ask.ts,
                 writer=ask.writer,
                 sequence=ask.sequence,
+                in_order=ask.in_order,
             )
         )
+
+    async def last_sequence(self, request: Request, ask: LastSequenceRequest) -> Response:
+        """How far a writer has published."""
+        del request
+        log = self._host.log
+        last = await self._host.writers.run(lambda: log.last_sequence(ask.writer))
+        return json_response({"writer": ask.writer, "last_sequence": last})
 
     async def ack(self, request: Request, ask: AckRequest) -> Response:
         """Everything up to and including an offset is done."""

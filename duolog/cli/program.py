@@ -29,6 +29,7 @@ from duolog.cli import (
     sql,
     token,
     topics,
+    writers,
 )
 from duolog.errors import DuologError, ToolMissing
 
@@ -129,6 +130,7 @@ app.add_typer(groups.app, name="group")
 app.command()(publish.publish)
 app.command(name="produce", hidden=True)(publish.publish)
 app.command()(consume.consume)
+app.add_typer(writers.app, name="writer")
 app.command()(acknowledge.ack)
 app.command()(sql.sql)
 app.command()(serve.serve)

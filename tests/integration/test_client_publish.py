@@ -19,9 +19,12 @@ from duolog.errors import (
     InvalidRecord,
     InvalidRequest,
     InvalidRows,
+    InvalidSetting,
     OutcomeUnknown,
     RecordTooLarge,
     SequenceContentMismatch,
+    SequenceGap,
+    SequenceOutOfOrder,
     UnknownPartition,
     UnknownRoute,
     UnknownTopic,
@@ -135,6 +138,32 @@ def test_what_was_not_settled_in_time_can_be_sent_again_by_its_name(
     with again, pytest.raises(SequenceContentMismatch, match="has already published sequence 5"):
         again.publish(topic, "other")
     assert values(host, topic) == [b"once", b"next"]
+
+
+def test_numbers_follow_one_another_where_that_is_asked_for(host: ServedLog, topic: str) -> None:
+    named: Any = {"writer": f"ordered-{topic}", "in_order": True}
+    with Publisher(url=host.url, next_sequence=0, **named) as publisher:
+        assert publisher.last_sequence() is None
+        assert publisher.publish(topic, "0").offset == 0
+        with pytest.raises(InvalidRecord):
+            publisher.publish(topic, "refused", op="burn")
+        assert publisher.publish_many(topic, ["1", "2"])[-1].offset == 2  # its number was free
+        assert publisher.last_sequence() == publisher.next_sequence - 1 == 2
+    with Publisher(url=host.url, next_sequence=9, **named) as ahead:
+        with pytest.raises(SequenceGap, match="Send 3 next"):
+            ahead.publish(topic, "9")
+        assert ahead.next_sequence == 9
+    with Publisher(url=host.url, writer=named["writer"], next_sequence=9) as anyhow:
+        anyhow.publish(topic, "9")
+    with Publisher(url=host.url, next_sequence=5, **named) as behind:
+        with pytest.raises(SequenceOutOfOrder, match="Send 10 next"):
+            behind.publish(topic, "5")
+        assert behind.last_sequence("nobody") is None
+    with Publisher(url=host.url) as unnamed, pytest.raises(InvalidRequest):
+        unnamed.last_sequence()
+    with pytest.raises(InvalidSetting, match="in_order"):
+        Publisher(url=host.url, in_order=True)
+    assert values(host, topic) == [b"0", b"1", b"2", b"9"]
 
 
 def test_rows_go_by_their_routes_and_not_twice(host: ServedLog) -> None:

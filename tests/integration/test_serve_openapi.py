@@ -55,6 +55,7 @@ PATHS = (
     "/v1/api/topics/leave",
     "/v1/api/topics/latest-offsets",
     "/v1/api/topics/publish",
+    "/v1/api/writers/last-sequence",
     "/v1/api/sql",
     *WATCHED,
 )

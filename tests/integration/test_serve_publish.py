@@ -15,6 +15,7 @@ from duolog.log.model import Op, PayloadMode, Route
 from tests.integration.serve_host import ServedLog, served
 
 PUBLISH = "/v1/api/topics/publish"
+LAST_SEQUENCE = "/v1/api/writers/last-sequence"
 
 
 @pytest.fixture
@@ -98,3 +99,32 @@ def test_rows_without_a_route_are_dropped_when_told_so(host: ServedLog) -> None:
     assert (refused.status, refused.code) == (404, "UnknownRoute")
     assert host.ask(PUBLISH, {**sent, "unrouted": "drop"}).json == {"offsets": []}
     assert host.ask(PUBLISH, {**sent, "unrouted": "maybe"}).status == 422
+
+
+@pytest.mark.parametrize("count", [1, 201])
+def test_sequences_are_taken_in_order_where_that_is_asked_for(host: ServedLog, count: int) -> None:
+    def publish(sequence: int, **more: Any) -> tuple[int, str | None]:
+        messages = [{"value": f"v{sequence + nth}"} for nth in range(count)]
+        asked = {"topic": "orders", "messages": messages, "writer": "w", "sequence": sequence}
+        reply = host.ask(PUBLISH, {**asked, **more})
+        return reply.status, None if reply.status == 200 else reply.code
+
+    def last() -> Any:
+        return host.ask(LAST_SEQUENCE, {"writer": "w"}).json
+
+    assert last() == {"writer": "w", "last_sequence": None}
+    for sequence in (0, 4 * count, 2 * count):
+        assert publish(sequence) == (200, None)
+    assert last() == {"writer": "w", "last_sequence": 5 * count - 1}
+    assert publish(6 * count, in_order=True) == (409, "SequenceGap")
+    assert publish(3 * count, in_order=True) == (409, "SequenceOutOfOrder")
+    assert publish(4 * count, in_order=True) == (200, None)
+    assert publish(5 * count, in_order=True) == (200, None)
+    assert host.log.offsets("orders")[0].next_offset == 4 * count
+
+
+def test_order_without_a_writer_is_refused(host: ServedLog) -> None:
+    asked = {"topic": "orders", "messages": [{"value": "v"}], "in_order": True}
+    reply = host.ask(PUBLISH, asked)
+    assert reply.status == 422
+    assert "in_order" in reply.json["error"]

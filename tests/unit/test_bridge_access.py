@@ -32,6 +32,7 @@ OPEN = None
         ("/v1/api/topics/consume", "POST", Role.SERVICE, Role.USER, False),
         ("/v1/api/topics/ack", "POST", Role.SERVICE, Role.USER, False),
         ("/v1/api/topics/latest-offsets", "POST", Role.SERVICE, Role.USER, False),
+        ("/v1/api/writers/last-sequence", "POST", Role.SERVICE, Role.SERVICE, False),
         ("/v1/api/topics/publish", "POST", Role.SERVICE, Role.SERVICE, False),
         ("/v1/api/sql", "POST", Role.SERVICE, Role.USER, False),
         ("/registry", "GET", Role.SERVICE, Role.SERVICE, False),

@@ -32,6 +32,7 @@ COMMANDS = [
     ("produce",),
     ("consume",),
     ("ack",),
+    ("writer", "last-sequence"),
     ("doctor",),
     ("registry",),
     ("serve",),

@@ -5,6 +5,7 @@ asked again. But it says what they need to know: whether the request can have be
 from __future__ import annotations
 
 import http.client
+import os
 import select
 import ssl
 import threading
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import BinaryIO, Final
+from weakref import WeakSet
 
 from duolog.errors import InvalidSetting
 from duolog.reach.address import Address
@@ -52,6 +54,17 @@ class Answer:
     content: bytes
 
 
+_made_here: WeakSet[Exchange] = WeakSet()
+
+
+def _leave_to_parent() -> None:
+    for exchange in tuple(_made_here):
+        exchange.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
 class Exchange:
     """Requests to one address. Keeps connections for the next ones; safe for many threads."""
 
@@ -66,6 +79,14 @@ class Exchange:
         self._idle: list[HTTPConnection] = []
         self._guard = threading.Lock()  # of `_idle` and `_closed`
         self._closed = False
+        _made_here.add(self)
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: the connections are the parent's, which goes on with them."""
+        idle, self._idle = self._idle, []
+        self._guard = threading.Lock()
+        for connection in idle:
+            connection.close()
 
     def close(self) -> None:
         """End the connections that nobody uses; those in use end with their request."""

@@ -10,6 +10,7 @@ import pytest
 
 from duolog.log import open_log
 from duolog.log.model import Record
+from tests.support.host_server import TOKEN, ManyHosts, host_app
 
 PARENT = """
 import os, sys, warnings
@@ -28,7 +29,7 @@ for _ in range(40):
 documents = log.schema_documents
 child = os.fork()
 if child:
-    for _ in range(400):  # new files, which a child that closes RocksDB would delete
+    for _ in range(120):  # new files, which a child that closes RocksDB would delete
         publish()
     _, status = os.waitpid(child, 0)
     log.close()
@@ -114,9 +115,9 @@ def test_a_forked_child_is_refused_and_harms_nothing(tmp_path: Path, child: str)
     done = run(tmp_path / "log", CHILDREN[child])
     assert (done.returncode, done.stderr) == (0, "")
     with open_log(tmp_path / "log") as log:
-        assert log.offsets("orders")[0].next_offset == 1760
+        assert log.offsets("orders")[0].next_offset == 640
         log.check_whole()
-        assert log.publish("orders", Record(b"v"))[0].offset == 1760
+        assert log.publish("orders", Record(b"v"))[0].offset == 640
 
 
 def test_a_child_keeps_its_own_exit_code_and_says_what_it_has_to(tmp_path: Path) -> None:
@@ -157,3 +158,38 @@ with open_log({str(tmp_path)!r} + ("/parent" if child else "/child")) as log:
 sys.exit(os.waitstatus_to_exitcode(os.wait()[1]) if child else 0)
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_log_at_a_host_goes_on_in_parent_and_child(tmp_path: Path) -> None:
+    hosts = ManyHosts()
+    try:
+        with open_log(tmp_path / "log") as log:
+            log.create_topic("orders")
+            code = f"""
+import os, sys, warnings
+from duolog.log.model import Record
+from duolog.reach import reach
+warnings.simplefilter("ignore")
+log = reach(url={hosts.add(host_app(log))!r}, token={TOKEN!r})
+log.publish("orders", Record(b"before"))  # its connection is kept for what comes next
+child = os.fork()
+name = b"parent" if child else b"child"
+for number in range(100):
+    placed = log.publish("orders", Record(b"%s-%d" % (name, number)))[0].offset
+    (record,) = log.fetch("orders", 0, placed, max_records=1)
+    assert record.value == b"%s-%d" % (name, number)
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+log.close()
+"""
+            done = subprocess.run(
+                [sys.executable, "-c", code],
+                timeout=60,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert (done.returncode, done.stderr) == (0, "")
+            assert log.offsets("orders")[0].next_offset == 201
+    finally:
+        hosts.stop()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import queue
+import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from duolog.errors import NotWritten, OutcomeUnknown, UnknownTopic
+from duolog.errors import NotWritten, OutcomeUnknown, SequenceContentMismatch, UnknownTopic
 from duolog.log import EmbeddedLog, LogOptions, batch, open_log, rounds
 from duolog.log.commits import Job
 from duolog.log.definitions import DropTopic
@@ -280,3 +282,48 @@ def test_after_the_heads_are_written_the_store_says_what_became_of_them(
         assert values(log) == there
         log.publish("orders", Record(b"2"))
         assert values(log) == [*there, b"2"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_jobs_of_one_round_leave_what_each_was_told(
+    log: EmbeddedLog, gate: Gate, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Some are refused, some raise after they changed the round, some cannot be encoded."""
+    chance = random.Random(seed)
+    encode_all_but_poison(monkeypatch, ValueError("cannot be packed"))
+    told: queue.Queue[tuple[list[bytes], Any, BaseException | None]] = queue.Queue()
+
+    def tell(sent: list[bytes], placed: Any, error: BaseException | None) -> None:
+        told.put((sent, placed, error))
+
+    count = 60
+    kinds = ("fine", "fine", "sequenced", "raises", "poison")[: 4 + seed % 2]
+    gate.hold(log)
+    for number in range(count):
+        kind = chance.choice(kinds)
+        if kind == "raises":
+            log._committer.submit(Adds(log, [Record(b"wrong")] * 2, ValueError("a mistake")))
+            told.put(([], (), ValueError()))
+            continue
+        sent = [b"%d-%d" % (number, nth) for nth in range(chance.randint(1, 3))]
+        if kind == "poison":
+            sent[-1] = POISON
+        sequence = chance.randint(0, 5) if kind == "sequenced" else None
+        log.publish_then(
+            "orders",
+            [Record(value) for value in sent],
+            partial(tell, sent),
+            writer=None if sequence is None else "w",
+            sequence=sequence,
+        )
+    gate.open()
+    written: dict[int, bytes] = {}
+    for _ in range(count):
+        sent, placed, error = told.get(timeout=DEADLINE_SECONDS)
+        if error is None:
+            assert not written.keys() & {each.offset for each in placed}
+            written |= {each.offset: value for each, value in zip(placed, sent, strict=True)}
+        else:
+            assert isinstance(error, ValueError | SequenceContentMismatch)
+    assert sorted(written) == list(range(len(written)))
+    assert values(log) == [written[offset] for offset in range(len(written))]

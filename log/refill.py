@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from duolog.errors import Conflict
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duolog.errors import Conflict, InvalidRecord
 from duolog.log.batch import TARGET_BYTES, encode, read_header
 from duolog.log.heads import pack_head
 from duolog.log.keys import partition_key, record_key, time_key
 from duolog.log.model import Head, TopicPartition
+from duolog.log.record_check import check_time
 from duolog.log.state import State
 from duolog.log.store import WriteBatch
 from duolog.log.times import BatchSize, pack_batch_size
@@ -37,7 +41,13 @@ class PartitionRefill:
         return self._state.heads.get(self._where).next_offset
 
     def add(self, records: Any) -> None:
-        """The next records, a pa.RecordBatch of RECORD_SCHEMA."""
+        """The next records, a pa.RecordBatch of RECORD_SCHEMA.
+
+        They may have any time that a log can hold: what was written once is put back as it was.
+        """
+        if not records.num_rows:
+            return
+        _check(records)
         rows, size = records.num_rows, max(1, records.nbytes)
         share = max(1, min(_MOST_ROWS, rows * TARGET_BYTES // size))
         for first in range(0, rows, share):
@@ -66,3 +76,14 @@ class PartitionRefill:
     def sync(self) -> None:
         """Make all of it durable."""
         self._state.store.sync(self._incarnation)
+
+
+def _check(records: Any) -> None:
+    """Refuse what could be written and not be read again."""
+    try:
+        records.validate(full=True)
+    except pa.ArrowException as error:
+        raise InvalidRecord(f"Records that are to be put back cannot be read: {error}.") from None
+    bounds = pc.min_max(records.column("ts"))
+    check_time(bounds["min"].as_py())
+    check_time(bounds["max"].as_py())

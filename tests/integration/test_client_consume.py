@@ -294,6 +294,28 @@ def test_a_dead_letter_that_is_too_large_by_its_headers_is_cut(host: ServedLog) 
     assert dict(letter.headers)["__connect.errors.value.bytes"] == b"1048576"
 
 
+def test_a_record_that_no_log_takes_any_more_goes_to_the_dead_letters_too(
+    host: ServedLog, clock: ManualClock
+) -> None:
+    """Of a log from before times far ahead were refused, with as many headers as go in."""
+    host.log.create_topic("old", TopicSettings(value_format=Format.RAW))
+    host.log.create_topic("dead-old")
+    ts_ms = clock.at_ms * 1000
+    option = "max_timestamp_ahead_seconds"
+    object.__setattr__(host.log.options, option, 1e15)
+    host.log.publish("old", Record(b"v", ts_ms=ts_ms, headers=(("own", b""),) * 1000))
+    host.log.publish("old", Record(b"x" * ((1 << 20) - 1), ts_ms=ts_ms))
+    object.__setattr__(host.log.options, option, 3600.0)
+    with consumer(host, "old", dead_letter_topic="dead-old", max_attempts=1) as reading:
+        for record in reading:
+            reading.nack(record)
+    small, large = host.log.fetch("dead-old", 0, 0)
+    assert (small.value, small.ts_ms, len(large.value or b"")) == (b"v", clock.at_ms, (1 << 19) - 1)
+    for letter in (small, large):
+        assert dict(letter.headers)["__connect.errors.timestamp"] == b"%d" % ts_ms
+    assert positions(host, "old") == {0: 2}
+
+
 def test_without_a_place_for_dead_letters_it_is_an_error(host: ServedLog, topic: str) -> None:
     with consumer(host, {topic: [0]}, max_attempts=1) as reading:
         record = next(iter(reading))

@@ -7,6 +7,7 @@ import shutil
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -27,6 +28,7 @@ from duolog.bridge.kafka.wire.stored import stored_batches
 from duolog.log.embedded import EmbeddedLog
 from duolog.log.mirror_model import MirrorTarget, Run, Skip, SkipReason
 from duolog.log.model import Record, TopicSettings
+from duolog.log.options import LogOptions
 from tests.support.kafka import DEADLINE_SECONDS, Kafka, OwnKafka
 from tests.support.mirror_runner import QUICK, RunningMirror, read_all, read_log
 
@@ -389,34 +391,45 @@ def test_a_mirror_may_halt_at_a_refused_record(log: EmbeddedLog, topic: str, kaf
     assert values(kafka, topic) == [b"a", b"x" * 3000, b"b"]
 
 
-def test_times_that_kafka_refuses_are_set_aside(log: EmbeddedLog, topic: str, kafka: Kafka) -> None:
+@contextmanager
+def old_log(folder: Path, topic: str, *times: int) -> Iterator[EmbeddedLog]:
+    """One from before times far ahead were refused, with records of such times."""
+    with duolog.open_log(folder, options=LogOptions(max_timestamp_ahead_seconds=1e9)) as log:
+        log.create_topic(topic)
+        log.publish(topic, [Record(b"%d" % n, ts_ms=ts_ms) for n, ts_ms in enumerate(times)])
+    with duolog.open_log(folder) as log:
+        yield log
+
+
+def test_times_that_kafka_refuses_are_set_aside(tmp_path: Path, topic: str, kafka: Kafka) -> None:
     make(kafka, topic, message_timestamp_after_max_ms="3600000")
-    log.create_topic(topic)
     times = [NOW_MS, NOW_MS + 7_200_000, NOW_MS, NOW_MS + 9_000_000]
-    log.publish(topic, [Record(b"%d" % n, ts_ms=ts_ms) for n, ts_ms in enumerate(times)])
-    with RunningMirror(log, kafka.bootstrap_servers) as mirror:
-        mirror.caught_up(topic)
-    assert values(kafka, topic) == [b"0", b"2"]
-    (mirrored,) = log.mirrors(topic)
-    assert mirrored.skips == (
-        Skip(1, 1, SkipReason.TIME_REFUSED),
-        Skip(3, 1, SkipReason.TIME_REFUSED),
-    )
+    with old_log(tmp_path / "log", topic, *times) as log:
+        with RunningMirror(log, kafka.bootstrap_servers) as mirror:
+            mirror.caught_up(topic)
+        assert values(kafka, topic) == [b"0", b"2"]
+        (mirrored,) = log.mirrors(topic)
+        assert mirrored.skips == (
+            Skip(1, 1, SkipReason.TIME_REFUSED),
+            Skip(3, 1, SkipReason.TIME_REFUSED),
+        )
+        aside = list(log.fetch(f"{topic}.kafka-refused", 0, 0))
+        assert [record.value for record in aside] == [b"1", b"3"]
+        told = [dict(record.headers)["__connect.errors.timestamp"] for record in aside]
+        assert told == [b"%d" % times[1], b"%d" % times[3]]
 
 
 def test_a_clock_that_goes_wrong_is_overruled_by_the_broker(
-    log: EmbeddedLog, topic: str, kafka: Kafka
+    tmp_path: Path, topic: str, kafka: Kafka
 ) -> None:
     """The mirror's clock is two hours ahead, so what the broker refuses looks fine to it."""
     make(kafka, topic, message_timestamp_after_max_ms="3600000")
-    log.create_topic(topic)
-    ahead = NOW_MS + 7_200_000
-    log.publish(topic, [Record(b"a", ts_ms=NOW_MS), Record(b"b", ts_ms=ahead)])
-    with RunningMirror(log, kafka.bootstrap_servers, clock_ahead_ms=7_200_000) as mirror:
-        mirror.caught_up(topic)
-    assert values(kafka, topic) == [b"a"]
-    (mirrored,) = log.mirrors(topic)
-    assert mirrored.skips == (Skip(1, 1, SkipReason.TIME_REFUSED),)
+    with old_log(tmp_path / "log", topic, NOW_MS, NOW_MS + 7_200_000) as log:
+        with RunningMirror(log, kafka.bootstrap_servers, clock_ahead_ms=7_200_000) as mirror:
+            mirror.caught_up(topic)
+        assert values(kafka, topic) == [b"0"]
+        (mirrored,) = log.mirrors(topic)
+        assert mirrored.skips == (Skip(1, 1, SkipReason.TIME_REFUSED),)
 
 
 def test_when_all_is_refused_the_fuse_burns(log: EmbeddedLog, topic: str, kafka: Kafka) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +19,12 @@ from duolog.connector.dead_letter_topic import default_name
 from duolog.connector.options import SinkOptions
 from duolog.connector.sink import Planned, commit, plan_batch, plan_stream
 from duolog.connector.stage import Staged
+from duolog.connector.topic_rows import TopicRows
 from duolog.errors import (
     EpochTooOld,
     InvalidRows,
     InvalidSetting,
+    InvalidTimestamp,
     RecordTooLarge,
     VersionCut,
 )
@@ -149,6 +152,82 @@ def test_the_limit_is_that_of_the_opened_log(path: str) -> None:
     smaller = replace(planned.stage, max_record_bytes=1000)
     assert isinstance(smaller.stage([batch], epoch=0, turn=0).refusal, RecordTooLarge)
     assert planned.stage.stage([batch], epoch=0, turn=0).refusal is None
+
+
+def rows_at(*times_ms: int | None) -> pa.RecordBatch:
+    """Rows with a time of their own."""
+    return pa.RecordBatch.from_pydict(
+        {
+            "value": [str(number) for number in range(len(times_ms))],
+            "timestamp": pa.array(times_ms, pa.timestamp("ms", "UTC")),
+        }
+    )
+
+
+def test_rows_of_a_time_far_ahead_are_told_of(path: str) -> None:
+    now_ms = int(time.time() * 1000)
+    hour_ms = 3_600_000
+    batch = rows_at(now_ms, now_ms + hour_ms // 2, None, now_ms + 2 * hour_ms, now_ms * 1000)
+    (staged,) = written(planned_for(path, batch.schema, topic="bills"), [batch])
+    assert [record.value for record in records_in(path, "bills")] == [b"0", b"1", b"2"]
+    bad = records_in(path, "bills-dlq")
+    assert [json.loads(record.value or b"")["value"] for record in bad] == ["3", "4"]
+    assert {told(record)["exception.class.name"] for record in bad} == {"InvalidTimestamp"}
+    assert staged.bad == 2
+
+
+def test_a_source_of_times_far_ahead_costs_no_try_for_each_row(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[int] = []
+    original = TopicRows.records
+
+    def counted(self: TopicRows, rows: pa.RecordBatch, **more: Any) -> Any:
+        tries.append(len(rows))
+        return original(self, rows, **more)
+
+    monkeypatch.setattr(TopicRows, "records", counted)
+    batch = rows_at(*[int(time.time() * 1_000_000)] * 1000, 0)
+    planned = planned_for(path, batch.schema, topic="bills")
+    assert planned.stage.stage([batch], epoch=0, turn=0).bad == 1000
+    assert len(tries) == 3
+
+
+def test_a_change_of_a_time_far_ahead_is_told_of(path: str) -> None:
+    ahead = delta_batch((2, 2, "insert", 1)).to_pylist()
+    ahead[0]["_commit_timestamp"] = int(time.time() * 1_000_000) + 7_200_000_000
+    tasks = [[delta_batch((1, 1, "insert", 1)), pa.RecordBatch.from_pylist(ahead, schema=DELTA)]]
+    written(planned_for(path, DELTA, table="shop.items", keyColumns="id"), *tasks)
+    assert len(records_in(path, "items")) == 1
+    (bad,) = records_in(path, "shop.items-dlq")
+    assert told(bad)["exception.class.name"] == "InvalidTimestamp"
+    assert json.loads(bad.value or b"")["after"]["id"] == 2
+
+
+def test_a_repeat_judges_times_as_the_first_try_did(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was far ahead then is not so now, and yet the same rows have to go the same way."""
+    now_ms = int(time.time() * 1000)
+    batch = rows_at(now_ms, now_ms + 7_200_000)
+    given = {"path": path, "topic": "bills", "badRecords": "dlq", "txnAppId": "job"}
+    given |= {"txnVersion": "1"}
+    planned, epoch = plan_batch(SinkOptions.of(given), batch.schema)
+    first = commit(planned, epoch, [planned.stage.stage([batch], epoch=epoch, turn=0)])
+    monkeypatch.setattr("duolog.connector.sink._now_ms", lambda: now_ms + 10_000_000)
+    planned, epoch = plan_batch(SinkOptions.of(given), batch.schema)
+    again = commit(planned, epoch, [planned.stage.stage([batch], epoch=epoch, turn=0)])
+    assert again.repeated
+    assert again.ranges == first.ranges
+    assert len(records_in(path, "bills-dlq")) == 1
+
+
+def test_without_a_place_for_bad_rows_a_time_far_ahead_stops_the_write(path: str) -> None:
+    batch = rows_at(0, int(time.time() * 1_000_000))
+    planned = planned_for(path, batch.schema, topic="bills", badRecords="fail")
+    with pytest.raises(InvalidTimestamp, match="microseconds"):
+        written(planned, [batch])
+    assert records_in(path, "bills") == []
 
 
 def test_changes_that_no_filter_can_calculate_are_told_of_whole(path: str) -> None:

@@ -28,6 +28,7 @@ def test_without_any_settings_a_log_is_opened_with_its_own_defaults() -> None:
     assert options.cache_bytes == defaults.cache_bytes
     assert options.min_free_bytes == defaults.min_free_bytes
     assert options.lock_wait_seconds == defaults.lock_wait_seconds
+    assert options.max_timestamp_ahead_seconds == defaults.max_timestamp_ahead_seconds == 3600
 
 
 def test_every_setting_but_the_directory_is_an_option_of_the_log() -> None:
@@ -53,6 +54,15 @@ def test_each_setting_is_looked_up_by_itself(folder: Path, monkeypatch: pytest.M
     monkeypatch.setenv("DUOLOG_LOCK_WAIT_SECONDS", "0.5")
     settings = load_settings({"log": "in-flag"})
     assert (settings.log, settings.cache_bytes, settings.lock_wait_seconds) == ("in-flag", 5, 0.5)
+
+
+def test_how_far_ahead_times_may_be_is_a_setting(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "duolog.toml").write_text("max_timestamp_ahead_seconds = 60\n")
+    assert load_settings().log_options().max_timestamp_ahead_seconds == 60
+    monkeypatch.setenv("DUOLOG_MAX_TIMESTAMP_AHEAD_SECONDS", "86400")
+    assert load_settings().log_options().max_timestamp_ahead_seconds == 86_400
 
 
 def test_a_flag_that_was_not_given_leaves_the_environment_as_it_is(
@@ -124,6 +134,8 @@ def test_a_wrong_value_is_named_with_where_it_stands(
         ("LOCK_WAIT_SECONDS", "-1"),
         ("LOCK_WAIT_SECONDS", "nan"),
         ("LOCK_WAIT_SECONDS", "inf"),
+        ("MAX_TIMESTAMP_AHEAD_SECONDS", "-1"),
+        ("MAX_TIMESTAMP_AHEAD_SECONDS", "nan"),
     ],
 )
 def test_numbers_that_no_log_runs_with_are_refused(

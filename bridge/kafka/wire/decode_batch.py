@@ -127,7 +127,8 @@ def _slices(content: bytes, at: Array, lengths: Array) -> Any:
     ends = np.empty(2 * count, np.int32)  # pieces and what lies between them, in turns
     ends[0::2] = at
     ends[1::2] = at + np.maximum(lengths, 0)
-    if ends[-1] > len(content):
+    # Arrow trusts these places: what lies beyond the content is memory of others.
+    if (lengths > len(content)).any() or ends[-1] > len(content) or (np.diff(ends) < 0).any():
         raise IndexError
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(content)]
     turns = pa.Array.from_buffers(pa.binary(), 2 * count - 1, buffers)

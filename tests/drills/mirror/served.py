@@ -29,6 +29,7 @@ MODULE = "tests.drills.mirror.served"
 _MUTANT = "DRILL_MUTANT"
 _END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 _STORE_EVERY_SECONDS = 10.0  # seldom, so that a kill leaves more to find out
+_AHEAD_SECONDS = 86_400.0
 _LOCK_WAIT_SECONDS = 60.0  # a sink may have the log meanwhile
 
 
@@ -37,7 +38,12 @@ def host(folder: str, bootstrap_servers: str, mutant: str | None = None) -> None
     ctypes.CDLL(None).prctl(_END_WITH_PARENT, signal.SIGKILL)
     if mutant is not None:
         os.environ[_MUTANT] = mutant
-    options = LogOptions(min_free_bytes=0, lock_wait_seconds=_LOCK_WAIT_SECONDS)
+    # Times that Kafka refuses are written on purpose: as by logs from before they were refused.
+    options = LogOptions(
+        min_free_bytes=0,
+        lock_wait_seconds=_LOCK_WAIT_SECONDS,
+        max_timestamp_ahead_seconds=_AHEAD_SECONDS,
+    )
     told = {"folder": folder, "bootstrap_servers": bootstrap_servers}
     serve(
         lambda: open_log(folder, options=options),

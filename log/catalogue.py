@@ -106,7 +106,7 @@ class Catalogue:
             check_unicode(part, "partition column")
         if route.filter is not None:
             check_unicode(route.filter.text, "filter")
-        if not route.ops or not route.ops <= _ROUTED:
+        if not route.ops or not all(type(op) is Op and op in _ROUTED for op in route.ops):
             raise InvalidSetting("A route takes one or more of insert, update and delete.")
         if type(route.payload) is not PayloadMode or route.payload is PayloadMode.NONE:
             raise InvalidSetting("A route's payload is one of full, key and diff.")

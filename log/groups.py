@@ -22,6 +22,7 @@ from duolog.log.names import check_text_name
 from duolog.log.positions import (
     StoredPosition,
     acknowledged,
+    check_storable,
     check_version,
     first,
     moved,
@@ -67,6 +68,7 @@ class Groups:
                     "acknowledged."
                 )
             partition = 0
+        check_storable(side)
         if isinstance(upto_offset, bool) or not isinstance(upto_offset, int) or upto_offset < 0:
             raise InvalidRequest(f"upto_offset must be a whole number from 0; got {upto_offset!r}.")
 
@@ -91,6 +93,7 @@ class Groups:
         side: Side,
     ) -> GroupPosition:
         """Move a group to any position, also back; with a version, only if it is still that."""
+        check_storable(side)
         _checked(position)
 
         def decide(current: StoredPosition | None, head: Head, now_ms: int) -> StoredPosition:
@@ -111,7 +114,8 @@ class Groups:
         position: int | None,
     ) -> GroupPosition:
         """Store what Kafka was last seen at, and with it a move that follows from it."""
-        if position is not None and (isinstance(position, bool) or position < 0):
+        check_storable(Side.KAFKA, seen)
+        if position is not None and (type(position) is not int or position < 0):
             raise InvalidRequest(f"A position must be a whole number from 0; got {position!r}.")
 
         def decide(current: StoredPosition | None, head: Head, now_ms: int) -> StoredPosition:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from duolog.errors import PositionChanged, UnsupportedFormat
+from duolog.errors import InvalidRequest, PositionChanged, UnsupportedFormat
 from duolog.log.groups_seen import KafkaSeen, KafkaWrite
 from duolog.log.keys import parse_group_key
 from duolog.log.model import Side, TopicPartition
@@ -104,6 +104,19 @@ def check_version(current: StoredPosition | None, expected: int) -> None:
         )
 
 
+def check_storable(side: object, seen: object = None) -> None:
+    """Refuse what could be stored and not be loaded again: then the log would not open."""
+    if type(side) is not Side:
+        raise InvalidRequest(f"A group is moved by a Side; got {side!a:.40}.")
+    if seen is None:
+        return
+    try:
+        if not isinstance(seen, KafkaSeen) or _unpack_seen(json.loads(_pack_seen(seen))) != seen:
+            raise InvalidRequest(f"What Kafka holds is a KafkaSeen; got {seen!a:.200}.")
+    except (TypeError, ValueError):
+        raise InvalidRequest(f"What Kafka holds cannot be stored: {seen!a:.200}.") from None
+
+
 def pack_position(position: StoredPosition) -> bytes:
     stored: dict[str, Any] = {
         "v": VERSION,
@@ -117,6 +130,10 @@ def pack_position(position: StoredPosition) -> bytes:
     if position.is_first:  # an older Duolog passes over it, and takes it for any other position
         stored["first"] = True
     return json.dumps(stored, separators=(",", ":")).encode()
+
+
+def _pack_seen(seen: KafkaSeen) -> str:
+    return json.dumps(asdict(seen))
 
 
 def unpack_position(packed: bytes) -> StoredPosition:

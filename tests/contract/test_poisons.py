@@ -116,6 +116,16 @@ _BAD_CALLS: dict[str, Callable[[LogAccess], object]] = {
     "a group": lambda log: log.ack(HALF, "orders", 0),
     "a group that is moved": lambda log: log.seek(HALF, "orders", 0, 0),
     "a group that is deleted": lambda log: log.delete_group(HALF),
+    "who moves a group": lambda log: log.seek("g", "orders", 0, 0, side="x"),  # type: ignore[arg-type]
+    "who acknowledges": lambda log: log.ack("g", "orders", 0, side=5),  # type: ignore[arg-type]
+    "what Kafka holds": lambda log: log.remember_kafka(
+        "g",
+        "orders",
+        0,
+        "x",  # type: ignore[arg-type]
+        expected_version=0,
+        position=0,
+    ),
     "a writer": lambda log: log.append(Writer(Mode.STREAM, HALF, "t"), 0, []),
     "a writer's target": lambda log: log.append(Writer(Mode.STREAM, "w", HALF), 0, []),
     "a writer that is asked for": lambda log: log.last_epoch(Writer(Mode.STREAM, HALF, "t")),

@@ -31,6 +31,7 @@ from duolog.log.times import BatchSize, TimedBatch, last_batches, pack_batch_siz
 
 _LOGGER: Final = logging.getLogger("duolog.log")
 _BATCHES_AT_ONCE: Final = 4096  # of a partition, looked at from its end
+_BATCHES_IN_ONE_GO: Final = 8  # to decode them takes about 0.3 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +140,8 @@ class BackgroundMerger:
         parts: list[TimedBatch] = []
         records: list[Any] = []
         size = 0
-        for part, found in self._read(tp, group):
-            nbytes = 0 if found is None else int(found.nbytes)
+        for number, (part, found) in enumerate(self._read(tp, group)):
+            nbytes = 0 if found is None else int(found.get_total_buffer_size())
             if parts and (found is None or size + nbytes > TARGET_BYTES):
                 yield from _joined(tp, parts, records)
                 parts, records, size = [], [], 0
@@ -148,7 +149,8 @@ class BackgroundMerger:
                 parts.append(part)
                 records.append(found)
                 size += nbytes
-            time.sleep(0)  # others have Python's lock in between
+            if number % _BATCHES_IN_ONE_GO == 0:
+                time.sleep(0)  # others have Python's lock in between
         yield from _joined(tp, parts, records)
 
     def _read(

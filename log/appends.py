@@ -33,6 +33,7 @@ from duolog.log.epochs import (
     pack_epoch,
 )
 from duolog.log.heads import pack_head
+from duolog.log.joining import Joining
 from duolog.log.keys import epoch_key, partition_key, record_key, time_key
 from duolog.log.merge_plan import SMALL_BYTES
 from duolog.log.model import Appended, Head, OffsetRange, Topic, TopicPartition, Writer
@@ -53,8 +54,9 @@ _TRIES = 3
 class Appender:
     """Appends epochs to an opened log."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, joining: Joining) -> None:
         self._state = state
+        self._joining = joining
 
     def append(
         self,
@@ -87,7 +89,8 @@ class Appender:
             content = EpochParts(parts, BatchLimits(self._state.options.max_record_bytes))
             stored = self._write(_Plan(writer, epoch, content, fingerprints, at_ms, note))
             sweep(self._state.folder, str(writer), epoch)
-            return stored.answer(repeated=False)
+        self._joining.after_append()
+        return stored.answer(repeated=False)
 
     def last_epoch(self, writer: Writer) -> Appended | None:
         """What the writer committed last."""

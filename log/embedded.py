@@ -27,6 +27,7 @@ from duolog.log.groups import Groups
 from duolog.log.groups_seen import KafkaSeen
 from duolog.log.heads import Listener
 from duolog.log.identity import Identity, check_format, establish
+from duolog.log.joining import Joining
 from duolog.log.location import check_location
 from duolog.log.lost_files import left_files, remove_kept
 from duolog.log.mark import Mark
@@ -166,7 +167,8 @@ class EmbeddedLog:
         self._mark = mark
         self._committer = Committer(state)
         self._publisher = Publisher(state, self._committer)
-        self._appender = Appender(state)
+        self._joining = Joining(state)
+        self._appender = Appender(state, self._joining)
         self._reader = Reader(state)
         self._merger = BackgroundMerger(state, self._committer)
         self._groups = Groups(state, self._committer)
@@ -623,6 +625,10 @@ class EmbeddedLog:
             publishers_expired=counters.publishers_expired,
             batch_writers_expired=counters.batch_writers_expired,
         )
+
+    def join_small_tables(self) -> int:
+        """Make one table of some small ones, about 64 MiB; how many, 0 when there are none."""
+        return self._joining.step()
 
     def sweep_staged(self) -> int:
         """Remove staged parts that nobody needs any more; how many folders went."""

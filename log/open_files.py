@@ -24,13 +24,20 @@ _NUMBERS: Final = {errno.EMFILE, errno.ENFILE}
 def allow_many_files() -> int:
     """Raise the soft limit towards the hard one; how many files may be open then."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _WANTED if hard == resource.RLIM_INFINITY else min(hard, _WANTED)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return _WANTED if soft == resource.RLIM_INFINITY else soft
+    wanted = files_within(soft, hard)
+    if soft in {wanted, resource.RLIM_INFINITY}:
+        return wanted
     with suppress(OSError, ValueError):  # some systems have a lower limit of their own
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         return wanted
     return soft
+
+
+def files_within(soft: int, hard: int) -> int:
+    """How many files may be open once a log was opened."""
+    if resource.RLIM_INFINITY in {soft, hard}:
+        return _WANTED if soft == resource.RLIM_INFINITY else max(soft, _WANTED)
+    return max(soft, min(hard, _WANTED))
 
 
 def tables_within(open_files: int) -> int:

@@ -34,6 +34,7 @@ from duolog.errors import (
 )
 from duolog.log.forked import Forked, keep_for_ever, leave_to_parent_in_child
 from duolog.log.lost_files import Relinked, relinkings
+from duolog.log.manifest import Table
 from duolog.log.mark import Mark
 from duolog.log.open_files import (
     allow_many_files,
@@ -53,6 +54,9 @@ FAMILIES: tuple[Family, ...] = (
 )  # fmt: skip
 
 MAX_WRITE_BYTES = 512 << 10  # a call holds Python's lock for about 1 ms then
+_LOWEST_LEVEL = 6
+_LOWEST_TABLES = f"rocksdb.num-files-at-level{_LOWEST_LEVEL}"
+_KEY_BYTES: dict[Family, int] = {"records": 16}
 _WAITING_BUFFERS = "rocksdb.num-immutable-mem-table"
 _MOST_WAITING_BUFFERS = 2
 _LONGEST_WAIT_SECONDS = 2.0
@@ -523,6 +527,31 @@ class Store:
         """Give the space of deleted ranges back to the disk."""
         with self._keeping_up():
             self._families[family].compact_range(lower, upper)
+
+    def lowest_tables(self, family: Family) -> int:
+        """How many tables lie below all others, where RocksDB does not join them by itself."""
+        with self._using():
+            return self._families[family].property_int_value(_LOWEST_TABLES) or 0
+
+    def tables(self, family: Family) -> list[Table]:
+        """Those tables. Of a family whose keys all have one length, which others have not."""
+        with self._using():
+            found = self._families[family].live_files()
+        return [
+            Table(int(each["name"][1:-4]), each["size"], each["start_key"], each["end_key"])
+            for each in found
+            if each["level"] == _LOWEST_LEVEL and len(each["start_key"]) == _KEY_BYTES[family]
+        ]
+
+    def join(self, family: Family, first_key: bytes, last_key: bytes) -> None:
+        """Rewrite the tables that have these keys, and what lies above them, as few large ones."""
+        options = rocksdict.CompactOptions()
+        options.set_exclusive_manual_compaction(False)
+        options.set_bottommost_level_compaction(
+            rocksdict.BottommostLevelCompaction.force_optimized()
+        )
+        with self._keeping_up():
+            self._families[family].compact_range(first_key, last_key, options)
 
     def checkpoint(self, path: Path) -> int:
         """A consistent copy in another directory; returns the sequence number it reaches."""

@@ -1,5 +1,5 @@
-"""What the owner of a log does by itself: retention, expiry of writers, and sweeping what tasks
-have staged.
+"""What the owner of a log does by itself: retention, expiry of writers, joining small tables, and
+sweeping what tasks have staged.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from duolog.log import EmbeddedLog
 from duolog.log.model import HeldBack, LogStats, RetentionRun
 
 SWEEP_EVERY_SECONDS = 3600.0
+_JOIN_PAUSE_SECONDS = 0.2
 
 
 class Duties:
@@ -68,6 +69,7 @@ class Duties:
             if self._clock.monotonic() >= self._sweep_at:
                 self._sweep_at = self._clock.monotonic() + SWEEP_EVERY_SECONDS
                 self._carefully("sweep", self.sweep)
+            self._carefully("join", self.join_small_tables)
             self._stopped.wait(self._every_seconds)
 
     def enforce_retention(self) -> None:
@@ -117,6 +119,15 @@ class Duties:
             elif topic not in held:
                 self._journal.note("retention.let_go", topic=topic)
         self._held = held
+
+    def join_small_tables(self) -> None:
+        """Bound how many tables the log has; between two steps others have the disk."""
+        joined = 0
+        while not self._stopped.is_set() and (step := self._log.join_small_tables()):
+            joined += step
+            self._stopped.wait(_JOIN_PAUSE_SECONDS)
+        if joined:
+            self._journal.note("tables.joined", tables=joined)
 
     def sweep(self) -> None:
         """Remove staged parts that nobody needs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import resource
 import socket
 import sys
 import time
@@ -12,6 +13,7 @@ from datetime import UTC, datetime
 
 from duolog.cli.checkup import Finding, Status
 
+_FEW_FILES = 4096
 _UNSYNCHRONISED = 0x40
 _FIRST_BELIEVABLE = datetime(2025, 1, 1, tzinfo=UTC)
 _IN_THE_FUTURE_MS = 60_000
@@ -41,6 +43,25 @@ def port(host: str, number: int, what: str) -> Finding:
             "Ports below 1024 take rights; addresses have to be this machine's.",
         )
     return Finding("port", Status.OK, f"{named} is free on {host}")
+
+
+def open_files(limits: tuple[int, int] | None = None) -> Finding:
+    """How many files a process may have open: a log, its clients and its parts take from them."""
+    from duolog.log.open_files import files_within, tables_within
+
+    soft, hard = limits or resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = files_within(soft, hard)
+    shown = "any number" if hard == resource.RLIM_INFINITY else f"{hard:,}"
+    found = f"{most:,} of {shown}; a log keeps up to {tables_within(most):,} of its tables open"
+    if most < _FEW_FILES:
+        return Finding(
+            "open files",
+            Status.WARNING,
+            found,
+            "Few: a host's clients and a large log have to share them. Raise the hard limit "
+            "(`ulimit -Hn`, LimitNOFILE= of systemd, --ulimit nofile= of Docker).",
+        )
+    return Finding("open files", Status.OK, found)
 
 
 class _Timex(ctypes.Structure):

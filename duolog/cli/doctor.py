@@ -68,6 +68,7 @@ def _findings(settings: Settings, kafka: KafkaSettings | None) -> Iterator[Findi
     yield checkup_disk.file_system(existing)
     yield checkup_disk.free_space(existing, int(settings.min_free_bytes))
     yield checkup_disk.sync_speed(existing)
+    yield checkup_machine.open_files()
     yield checkup_machine.clock()
     yield from _ports(settings)
     yield _registry(settings)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,3 +86,57 @@ def test_a_log_is_closed_under_busy_readers(tmp_path: Path) -> None:
     with reading(log, 8), ThreadPoolExecutor(1) as pool:
         pool.submit(log.close).result(DEADLINE)
     assert log.closed
+
+
+class Changed:
+    """A part of RocksDB with some methods changed."""
+
+    def __init__(self, original: Any, **methods: Any) -> None:
+        self._original = original
+        self.__dict__.update(methods)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+
+def test_what_runs_for_long_is_ended_when_the_log_is_closed(tmp_path: Path) -> None:
+    log = filled(tmp_path / "log", FailingSync())
+    store, begun, cancelled = log._state.store, threading.Event(), threading.Event()
+
+    def compact_range(*_: object) -> None:
+        begun.set()
+        assert cancelled.wait(DEADLINE)
+
+    def cancel_all_background(wait: bool) -> None:
+        assert not wait
+        cancelled.set()
+
+    store._database = Changed(store._database, cancel_all_background=cancel_all_background)
+    store._families["records"] = Changed(store._families["records"], compact_range=compact_range)
+    with ThreadPoolExecutor(2) as pool:
+        reclaimed = pool.submit(store.reclaim, "records", b"", b"z")
+        assert begun.wait(DEADLINE)
+        pool.submit(log.close).result(DEADLINE)
+        reclaimed.result(DEADLINE)
+
+
+def test_a_log_whose_upkeep_was_ended_is_whole(tmp_path: Path) -> None:
+    """For real: RocksDB has ended its background work, and then the log is closed."""
+    log = filled(tmp_path / "log", FailingSync())
+    store = log._state.store
+    ended = threading.Event()
+    database = store._database
+
+    def cancel_all_background(wait: bool) -> None:
+        database.cancel_all_background(wait)
+        ended.set()
+
+    store._database = Changed(database, cancel_all_background=cancel_all_background)
+    with ThreadPoolExecutor(1) as pool:
+        with store._keeping_up():
+            closed = pool.submit(log.close)
+            assert ended.wait(DEADLINE)
+        closed.result(DEADLINE)
+    with open_log(tmp_path / "log") as again:
+        assert again.check_whole().records == 300
+        again.publish("orders", Record(b"x"))

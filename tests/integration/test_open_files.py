@@ -1,4 +1,4 @@
-"""A log with more tables than a process may have files open; and a process that has no file left."""
+"""A log with more tables than a process may have files open; a process that has none left."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(record_files, "SHARE_BYTES", 1000)
         with open_log(path) as log:
             topic = log.create_topic("orders", TopicSettings(partitions=PARTITIONS))
-            rows = {p: [b"%05d" % n + os.urandom(100) for n in range(ROWS)] for p in range(4)}
+            rows: dict[int, Sequence[bytes | None]] = {
+                partition: [b"%05d" % n + os.urandom(100) for n in range(ROWS)]
+                for partition in range(PARTITIONS)
+            }
             for epoch in range(EPOCHS):
                 log.append(STREAM, epoch, [part_of(topic, rows)])
     assert len(list((path / "db").glob("*.sst"))) > LIMIT

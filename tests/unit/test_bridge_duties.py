@@ -32,12 +32,12 @@ from duolog.bridge.metrics.names import (
 from duolog.bridge.metrics.tally import Tally
 from duolog.bridge.serve.duties import Duties
 from duolog.errors import NotWritten
-from duolog.log import EmbeddedLog, LogOptions
+from duolog.log import EmbeddedLog, LogOptions, record_files
 from duolog.log.mirror_model import MirrorTarget
 from duolog.log.mirror_modes import MirrorMode
 from duolog.log.model import Record, Retention, TopicSettings
 from tests.support.clock import ManualClock
-from tests.support.records import BATCH, STREAM
+from tests.support.records import BATCH, STREAM, part_of
 
 DEADLINE_SECONDS = 30
 
@@ -224,3 +224,15 @@ def test_a_clock_that_goes_back_makes_no_negative_lag(minding: Minding) -> None:
     clock.advance(seconds=-1000)
     found = LookedUp(log, clock).samples()
     assert [each[0][1] for each in (found[GROUP_LAG_SECONDS], found[GROUP_STALLED])] == [0, 0]
+
+
+def test_small_tables_are_joined(minding: Minding, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_files, "SHARE_BYTES", 100)
+    topic = minding.log.topic("orders")
+    for epoch in range(6):
+        minding.log.append(STREAM, epoch, [part_of(topic, {0: [b"%d" % epoch + bytes(500)] * 20})])
+    minding.duties.join_small_tables()
+    assert "tables.joined tables=6" in minding.said.getvalue()
+    minding.duties.join_small_tables()
+    assert minding.said.getvalue().count("tables.joined") == 1
+    assert minding.log.check_whole().records == 120

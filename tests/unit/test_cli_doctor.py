@@ -45,6 +45,7 @@ def test_a_machine_that_runs_this_is_fit(duolog: Duolog) -> None:
     for name in ("python", "numpy", "pyarrow", "rocksdict"):
         assert findings[name]["status"] == "ok"
     assert {"java", "files", "space", "sync", "clock", "port", "registry"} <= findings.keys()
+    assert "of its tables open" in findings["open files"]["found"]
     assert findings["extras"]["found"] == "avro, registry, bridge, client, kafka, sql, spark"
     assert findings["pyspark"]["status"] == "ok"
     assert "log" not in findings

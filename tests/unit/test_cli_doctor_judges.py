@@ -147,3 +147,20 @@ def test_a_port_is_free_or_taken_or_not_to_be_had() -> None:
         assert "--listen" in (finding.advice or "")
     assert checkup_machine.port("127.0.0.1", number, "serve").status is OK
     assert checkup_machine.port("192.0.2.1", number, "serve").status is WARNING
+
+
+@pytest.mark.parametrize(
+    ("limits", "status", "found"),
+    [
+        ((1024, 1024), WARNING, "1,024 of 1,024; a log keeps up to 128 of its tables open"),
+        ((1024, 20_000), OK, "20,000 of 20,000; a log keeps up to 2,500 of its tables open"),
+        ((1024, -1), OK, "65,536 of any number; a log keeps up to 8,192 of its tables open"),
+        ((1 << 20, 1 << 20), OK, "1,048,576 of 1,048,576; a log keeps up to 8,192 of its"),
+    ],
+)
+def test_a_process_that_may_open_few_files_is_told(
+    limits: tuple[int, int], status: Status, found: str
+) -> None:
+    finding = checkup_machine.open_files(limits)
+    assert finding.status is status
+    assert finding.found.startswith(found)

@@ -1,0 +1,87 @@
+"""Joins small tables of records, a bounded step at a time.
+
+A large share of an epoch becomes a table of its own, which lies below all others, where RocksDB
+joins nothing by itself. So epochs of a few megabytes a partition would leave a table for each of
+them: hundreds of thousands in a log of a terabyte. What lies side by side in a partition is
+rewritten into one, once: it is not small any more then. Not across partitions: the next records of
+the first one would lie within the new table then, and could not be taken below all others.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from duolog.errors import DuologError
+from duolog.log.manifest import Table
+from duolog.log.state import State
+
+MANY_TABLES: Final = 1024
+"""From here on an append that makes tables joins some. A host does so before, when it has time."""
+
+_SMALL_BYTES: Final = 32 << 20
+_STEP_BYTES: Final = 64 << 20  # read and written in about a fifth of a second
+_PARTITION_BYTES: Final = 8  # of a key of records: topic and partition
+_FEWEST: Final = 4  # to make one of: fewer are not worth the writing
+_KNOWN_FOR: Final = 64  # tables more, until it is worth looking again
+
+
+def run_to_join(tables: Sequence[Table]) -> Sequence[Table]:
+    """The most tables that lie side by side and make one; none, when it is not worth it."""
+    best: Sequence[Table] = ()
+    run: list[Table] = []
+    size = 0
+    for table in sorted(tables, key=lambda table: table.first_key):
+        partition = _partition(table)
+        if table.size_bytes >= _SMALL_BYTES or partition is None:
+            run, size = [], 0
+            continue
+        if run and _partition(run[0]) != partition:
+            run, size = [], 0
+        run.append(table)
+        size += table.size_bytes
+        while size > _STEP_BYTES:
+            size -= run.pop(0).size_bytes
+        if len(run) > len(best):
+            best = tuple(run)
+    return best if len(best) >= _FEWEST else ()
+
+
+def _partition(table: Table) -> bytes | None:
+    """The partition that a table's records are of; None when there are several."""
+    partition = table.first_key[:_PARTITION_BYTES]
+    return partition if table.last_key.startswith(partition) else None
+
+
+class Joining:
+    """Looks for small tables of one log, and joins them."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._nothing_at = 0  # so many tables there were when there was nothing to join
+
+    def after_append(self) -> None:
+        """A step, when there are many tables. The append is durable: nothing is raised."""
+        many = max(MANY_TABLES, self._nothing_at + _KNOWN_FOR)
+        with suppress(DuologError):
+            if self._state.store.lowest_tables("records") >= many:
+                self.step()
+
+    def step(self) -> int:
+        """Join some tables into one; how many, or 0 when there is nothing to join."""
+        if not self._has_room():
+            return 0
+        tables = self._state.store.tables("records")
+        run = run_to_join(tables)
+        if not run:
+            self._nothing_at = len(tables)
+            return 0
+        self._state.store.join("records", run[0].first_key, run[-1].last_key)
+        return len(run)
+
+    def _has_room(self) -> bool:
+        """The old ones go only when the new one is there."""
+        free = shutil.disk_usage(self._state.folder).free
+        return free > self._state.options.min_free_bytes + 4 * _STEP_BYTES

@@ -93,6 +93,9 @@ class Deliveries:
             first: dict[int, int] = dict(page.next_offsets)
             for partition, batch in page.batches:
                 first[partition] = min(first[partition], batch.first_offset)
+            for left_out in page.left_out:  # the host began there, and found no records
+                at = left_out.partition
+                first[at] = min(first.get(at, left_out.next_offset), left_out.first_offset)
             for partition, offset in first.items():
                 self._learn(question, Place(source.topic, partition), offset)
             for partition, batch in page.batches:
@@ -239,7 +242,9 @@ class Deliveries:
                 if stop < piece.stop:
                     self._ready.appendleft(piece.cut(stop, piece.stop))
                 taken.append(piece.cut(piece.start, stop))
-                self._progress[piece.place].hand_out(stop)
+                progress = self._progress[piece.place]
+                progress.skip_to(piece.start)  # before it are no records
+                progress.hand_out(stop)
                 limit -= stop - piece.start
             self._ready.extendleft(reversed(held))
             self._in_hand = taken

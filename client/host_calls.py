@@ -39,6 +39,8 @@ class HostCalls:
             "max_bytes": options.max_bytes,
             "timeout_seconds": timeout_seconds,
         }
+        if options.skip_damaged:
+            asked["on_damage"] = "skip"
         if question.as_group:
             asked["group_id"] = options.group
         if question.seat is not None:

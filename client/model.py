@@ -62,6 +62,16 @@ class Question:
     next_offsets: Mapping[int, int] = field(default_factory=dict)
 
 
+class LeftOut(NamedTuple):
+    """Offsets of a partition that have no records."""
+
+    partition: int
+    first_offset: int
+    next_offset: int
+    is_damaged: bool
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """The host's answer: where each partition goes on, and batches of some."""
@@ -70,6 +80,8 @@ class Page:
     next_offsets: dict[int, int]
     batches: Sequence[tuple[int, Batch]]
     seat: Seat | None = None
+    left_out: Sequence[LeftOut] = ()
+    damaged: Sequence[LeftOut] = ()  # where others gave records, and these partitions cannot
 
 
 @dataclass(frozen=True, slots=True)

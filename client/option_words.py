@@ -109,6 +109,11 @@ CONSUMER: Final = (
         "60",
     ),
     Option(
+        "skip_damaged",
+        "go on behind stored batches that cannot be decoded, in place of `DamagedBatch`",
+        "false",
+    ),
+    Option(
         "session_timeout_seconds",
         "a consumer that was not heard of for so long has lost its partitions to others of the "
         "group",
@@ -175,6 +180,7 @@ class ConsumerWords(ConnectionWords, total=False):
     dead_letter_topic: str
     retry_pause_seconds: float
     held_wait_seconds: float
+    skip_damaged: bool
     session_timeout_seconds: float
     max_poll_seconds: float
     idle_timeout_seconds: float

@@ -67,6 +67,7 @@ class ConsumerOptions:
     registry: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold passwords
     session_timeout_seconds: float = 10.0
     max_poll_seconds: float = 300.0
+    skip_damaged: bool = False
 
     @classmethod
     def of(cls, topics: Topics, given: Mapping[str, Any]) -> ConsumerOptions:
@@ -106,6 +107,7 @@ class ConsumerOptions:
             registry,
             _session(read.seconds("session_timeout_seconds", 10.0)),
             read.seconds("max_poll_seconds", 300.0),
+            read.flag("skip_damaged", False),
         )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from duolog.client.model import Page, Piece, Seat
+from duolog.client.model import LeftOut, Page, Piece, Seat
 from duolog.client.records import ConsumedRecord, RecordTable
 from duolog.errors import HostMismatch
 from duolog.log.model import Format
@@ -94,13 +94,27 @@ def page_of(url: str, content: bytes, format_: Format | None) -> Page:
             (int(each.column("partition_id")[0].as_py()), each) for each in batches if each.num_rows
         ]
         seat = _seat(said) if "member_id" in said else None
+        left_out, damaged = _left_out(said, "left_out"), _left_out(said, "damaged")
         found = [(number, ArrowBatch(topic, number, format_, each)) for number, each in made]
     except (pa.ArrowException, OSError, KeyError, ValueError, AttributeError) as error:
         raise HostMismatch(
             f"What answers at {url} sends records that cannot be read ({type(error).__name__}: "
             f"{error}). Use the same Duolog on both sides, and check what lies between."
         ) from error
-    return Page(topic, next_offsets, found, seat)
+    return Page(topic, next_offsets, found, seat, left_out, damaged)
+
+
+def _left_out(said: Mapping[str, bytes], name: str) -> list[LeftOut]:
+    return [
+        LeftOut(
+            int(each["partition_id"]),
+            int(each["first_offset"]),
+            int(each["next_offset"]),
+            bool(each.get("damaged", True)),
+            str(each["reason"]),
+        )
+        for each in json.loads(said.get(name, b"[]"))
+    ]
 
 
 def _seat(said: Mapping[str, bytes]) -> Seat:

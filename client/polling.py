@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 from typing import Final
@@ -10,7 +11,7 @@ from typing import Final
 from duolog.client.deliveries import Deliveries
 from duolog.client.held import HeldWaits
 from duolog.client.host_calls import HostCalls
-from duolog.client.model import Place, Source
+from duolog.client.model import LeftOut, Page, Place, Source
 from duolog.client.options import ConsumerOptions
 from duolog.errors import MembershipOver, OffsetOutOfRange, PartitionHeld
 
@@ -18,6 +19,7 @@ LONGEST_POLL_SECONDS: Final = 30.0
 """A longer wait is several requests, so that one that nobody waits for any more soon ends."""
 
 _PAUSE_SECONDS: Final = 0.1
+_LOG: Final = logging.getLogger("duolog.client")
 
 
 class Polls:
@@ -29,6 +31,7 @@ class Polls:
         self._options = options
         self._held = HeldWaits(options.held_wait_seconds)
         self._under_way: dict[Source, asyncio.Task[None]] = {}
+        self._told: set[tuple[str, LeftOut]] = set()
 
     async def ask(self, until: float) -> None:
         """Ask for every source that has nothing left, until one answers or the time is up.
@@ -108,6 +111,7 @@ class Polls:
                     raise
                 continue
             self._held.is_free(source)
+            self._tell_what_is_left_out(page)
             if self._core.accept(question, page):
                 if joins and not page.batches and time.monotonic() < until:
                     continue
@@ -115,3 +119,19 @@ class Polls:
                 early = max(0.0, until - time.monotonic()) if not page.batches else 0.0
                 await asyncio.sleep(min(early, _PAUSE_SECONDS))
                 return
+
+    def _tell_what_is_left_out(self, page: Page) -> None:
+        """Each once: without records the next poll passes over the same again."""
+        for each in (*page.left_out, *page.damaged):
+            if (page.topic, each) not in self._told:
+                self._told.add((page.topic, each))
+                passed = "are left out" if each in page.left_out else "cannot be read"
+                _LOG.warning(
+                    "Offsets %d-%d of topic '%s' partition %d %s: %s",
+                    each.first_offset,
+                    each.next_offset - 1,
+                    page.topic,
+                    each.partition,
+                    passed,
+                    each.reason,
+                )

@@ -39,6 +39,7 @@
     │   ├── GroupHasMembers         a group that has members is not moved by others
     │   ├── MirrorChanged           compare-and-set of a mirror lost the race: another worker
     │   ├── MirrorDetached          a mirror does not begin again until somebody says so
+    │   ├── NothingDamaged          only damaged batches are skipped, and there is none
     │   └── PortTaken               nothing can listen there now
     ├── OffsetOutOfRange          carries the earliest and the latest offset
     ├── RecordsLost               what a reader had still to read is gone
@@ -56,6 +57,7 @@
     │   ├── UnsupportedLocation     network file systems, object stores
     │   ├── UnsupportedFormat       written by a newer Duolog, or not a log
     │   ├── DamagedLog              what was once durable is not there as it was
+    │   │   └── DamagedBatch            one stored batch; carries its offsets, and can be skipped
     │   ├── NotABackup              the source of a restore is none, or an unfinished one
     │   ├── FolderNotEmpty          a backup or a restored log needs a place of its own
     │   ├── RestoreUnfinished       a restore into this directory has not come to its end
@@ -107,7 +109,8 @@
     │   ├── MirrorDiverged          Kafka holds other records than were sent
     │   ├── MirrorOfCopy            another log, of which this one is a copy, has this mirror
     │   ├── MirrorRefused           the cluster does not let the mirror write
-    │   └── RecordsRefused          records that Kafka does not take, and the mirror is not to skip
+    │   ├── RecordsRefused          records that Kafka does not take, and the mirror is not to skip
+    │   └── MirrorMeetsDamage       the log cannot decode the batch that is to be copied next
     ├── DownloadFailed            jars could not be fetched; ends with what was said about it
     ├── LocalKafkaFailed          a broker on this machine did not start; ends with its log
     ├── DemoFailed                a process of the demo ended, or showed something wrong
@@ -133,6 +136,7 @@ __all__ = [
     "Conflict",
     "CopiesInKafka",
     "DataFusionNotFound",
+    "DamagedBatch",
     "DamagedLog",
     "DamagedPart",
     "DemoFailed",
@@ -188,6 +192,7 @@ __all__ = [
     "MirrorDetached",
     "MirrorDiverged",
     "MirrorHalted",
+    "MirrorMeetsDamage",
     "MirrorOfCopy",
     "MirrorRefused",
     "NameTaken",
@@ -195,6 +200,7 @@ __all__ = [
     "NotFound",
     "NotSettled",
     "NotWritten",
+    "NothingDamaged",
     "NothingToAudit",
     "OffsetOutOfRange",
     "OutcomeUnknown",
@@ -441,6 +447,10 @@ class MirrorChanged(Conflict):
     """Another worker has changed a mirror since it was read."""
 
 
+class NothingDamaged(Conflict):
+    """Only damaged batches are skipped, and there is none before the offset."""
+
+
 class MirrorDetached(Conflict):
     """A mirror that was detached does not begin again until somebody says so."""
 
@@ -554,6 +564,49 @@ class UnsupportedFormat(LogUnusable):
 
 class DamagedLog(LogUnusable):
     """What was once durable is not there as it was."""
+
+
+class DamagedBatch(DamagedLog):
+    """One stored batch cannot be decoded, or is not there. Its records have the offsets from
+    `first_offset` on, up to but not including `next_offset`; all others can be read.
+    """
+
+    def __init__(
+        self, *, topic: str, partition: int, first_offset: int, next_offset: int, reason: str
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.first_offset = first_offset
+        self.next_offset = next_offset
+        self.reason = reason
+        super().__init__(
+            f"Topic '{topic}' partition {partition} has a damaged batch at offsets {first_offset}-"
+            f"{next_offset - 1}: {reason} Restore the log from a backup; or read on behind it, "
+            f"from offset {next_offset} or with the option to skip damage; or give its records up "
+            f"for all readers: `duolog topic skip {topic} --partition {partition} "
+            f"--to {next_offset}`."
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_damaged_batch, (
+            self.topic,
+            self.partition,
+            self.first_offset,
+            self.next_offset,
+            self.reason,
+        )
+
+
+def _rebuild_damaged_batch(
+    topic: str, partition: int, first_offset: int, next_offset: int, reason: str
+) -> DamagedBatch:
+    return DamagedBatch(
+        topic=topic,
+        partition=partition,
+        first_offset=first_offset,
+        next_offset=next_offset,
+        reason=reason,
+    )
 
 
 class NotABackup(LogUnusable):
@@ -791,6 +844,10 @@ class MirrorRefused(MirrorHalted):
 
 class RecordsRefused(MirrorHalted):
     """Records that Kafka does not take, and that the mirror is not to skip."""
+
+
+class MirrorMeetsDamage(MirrorHalted):
+    """The log cannot decode the batch that is to be copied next."""
 
 
 class DownloadFailed(DuologError):

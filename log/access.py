@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from duolog.log.damage_model import DamagedOffsets, Hole
 from duolog.log.fetched import Fetched, FetchedEncoded
 from duolog.log.groups_seen import KafkaSeen
 from duolog.log.mirror_model import Mirror, MirrorChange, MirrorProducer, MirrorTarget
@@ -193,8 +194,13 @@ class LogAccess(Protocol):
         *,
         max_records: int = DEFAULT_FETCH_RECORDS,
         max_bytes: int = DEFAULT_FETCH_BYTES,
+        skip_damaged: bool = False,
     ) -> Fetched:
-        """Records from an offset on, at least one if there is one. Does not wait."""
+        """Records from an offset on, at least one if there is one. Does not wait.
+
+        At a batch that cannot be decoded: DamagedBatch, or with `skip_damaged` what is behind it.
+        `left_out` then says what was passed over.
+        """
 
     def fetch_encoded(
         self,
@@ -204,11 +210,36 @@ class LogAccess(Protocol):
         *,
         max_records: int = DEFAULT_FETCH_RECORDS,
         max_bytes: int = DEFAULT_FETCH_BYTES,
+        skip_damaged: bool = False,
     ) -> FetchedEncoded:
         """Whole batches as they are stored, at least one if there is one. Does not wait.
 
+        Holes are among them. Most damage is found by whoever decodes; what is found before comes
+        as a hole with `skip_damaged`, and as DamagedBatch without.
+
         The first may begin before the offset and the last may reach beyond `max_records`;
         `max_bytes` counts what is stored. To be decoded by whoever wants the records.
+        """
+
+    def look_for_damage(
+        self, reference: TopicRef, partition: int, offset: int
+    ) -> DamagedOffsets | None:
+        """Whether the batch that holds an offset can be decoded by its owner, who remembers it."""
+
+    def damage(self, reference: TopicRef | None = None) -> tuple[DamagedOffsets, ...]:
+        """The damage that readers have met since the log was opened, and that is still there."""
+
+    def holes(self, reference: TopicRef | None = None) -> tuple[Hole, ...]:
+        """What was skipped of what the log keeps."""
+
+    def skip_to(
+        self, reference: TopicRef, partition: int, to_offset: int, *, by: str = ""
+    ) -> tuple[Hole, ...]:
+        """Give up the records of the damaged batches before an offset: the one that ends there,
+        those directly before it, and those that are known. What can be read stays.
+
+        Offsets stay used, and all readers pass over them. `by` is remembered with the hole. The
+        same again answers the same holes.
         """
 
     def wait_for_append(

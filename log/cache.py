@@ -76,3 +76,15 @@ class BatchCache:
                 if not bases:
                     del self._bases[gone_from]
                 self._bytes -= gone_bytes + _ENTRY_BYTES
+
+    def forget(self, where: TopicPartition, base_offset: int) -> None:
+        """Let go of a batch that is stored no more."""
+        with self._guard:
+            held = self._batches.pop((where, base_offset), None)
+            if held is None:
+                return
+            bases = self._bases[where]
+            del bases[bisect_left(bases, base_offset)]
+            if not bases:
+                del self._bases[where]
+            self._bytes -= held[1] + _ENTRY_BYTES

@@ -17,6 +17,7 @@ from duolog.log.backup import BackupNote, write_backup, write_checkpoint
 from duolog.log.cache import BatchCache
 from duolog.log.catalogue import Catalogue, partition_of, partitions_of
 from duolog.log.commits import Committer, Nothing
+from duolog.log.damage_model import DamagedOffsets, Hole
 from duolog.log.definitions import ChangeCatalogue, ClearTopic, DropTopic, GrowTopic
 from duolog.log.epochs import CommittedEpochs, check_epoch
 from duolog.log.expiry import Expiry
@@ -63,7 +64,7 @@ from duolog.log.options import LogOptions
 from duolog.log.owner import UNFINISHED, HostHint, Ownership, sync_folder, take_ownership
 from duolog.log.part import Part
 from duolog.log.publishing import Publisher, Then
-from duolog.log.reads import Reader
+from duolog.log.reads import Reader, damaged_offsets
 from duolog.log.record_check import records_of
 from duolog.log.refill import PartitionRefill
 from duolog.log.retention import enforce_retention
@@ -73,6 +74,7 @@ from duolog.log.routing.given_rows import RowsBeforeGiven
 from duolog.log.routing.plan import RoutingPlan
 from duolog.log.routing.prepare import BUILT_IN, PreparedTable, prepare
 from duolog.log.schemas import SchemaDocuments
+from duolog.log.skipping import SkipDamage, load_holes
 from duolog.log.staging import LocalStaging, staging_folder, sweep_all
 from duolog.log.state import State
 from duolog.log.store import Store, WriteFailed, named_failure
@@ -411,8 +413,12 @@ class EmbeddedLog:
         *,
         max_records: int = DEFAULT_FETCH_RECORDS,
         max_bytes: int = DEFAULT_FETCH_BYTES,
+        skip_damaged: bool = False,
     ) -> Fetched:
-        return self._reader.fetch(self.topic(reference), partition, offset, max_records, max_bytes)
+        topic = self.topic(reference)
+        return self._reader.fetch(
+            topic, partition, offset, max_records, max_bytes, skip_damaged=skip_damaged
+        )
 
     def fetch_encoded(
         self,
@@ -422,9 +428,34 @@ class EmbeddedLog:
         *,
         max_records: int = DEFAULT_FETCH_RECORDS,
         max_bytes: int = DEFAULT_FETCH_BYTES,
+        skip_damaged: bool = False,
     ) -> FetchedEncoded:
         topic = self.topic(reference)
-        return self._reader.fetch_encoded(topic, partition, offset, max_records, max_bytes)
+        return self._reader.fetch_encoded(
+            topic, partition, offset, max_records, max_bytes, skip_damaged=skip_damaged
+        )
+
+    def look_for_damage(
+        self, reference: TopicRef, partition: int, offset: int
+    ) -> DamagedOffsets | None:
+        topic = self.topic(reference)
+        found = self._reader.look_for_damage(topic, partition, offset)
+        return None if found is None else damaged_offsets(topic.name, partition, *found)
+
+    def damage(self, reference: TopicRef | None = None) -> tuple[DamagedOffsets, ...]:
+        topic = self._maybe(reference)
+        return self._reader.known_damage(self.topics() if topic is None else (topic,))
+
+    def holes(self, reference: TopicRef | None = None) -> tuple[Hole, ...]:
+        state = self._state
+        return load_holes(state.store, state.catalogue, state.heads, self._maybe(reference))
+
+    def skip_to(
+        self, reference: TopicRef, partition: int, to_offset: int, *, by: str = ""
+    ) -> tuple[Hole, ...]:
+        job = SkipDamage(self.topic(reference), partition, to_offset, by)
+        self._committer.run(job)
+        return job.holes
 
     def wait_for_append(
         self,

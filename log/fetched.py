@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from duolog.errors import DamagedLog
+from duolog.errors import DamagedBatch, DamagedLog
 from duolog.log.batch import RECORD_SCHEMA, decode
+from duolog.log.damage_model import LeftOut
+from duolog.log.decoding import UNREADABLE, reason_of
+from duolog.log.hole import decode_hole, is_hole
 from duolog.log.model import Op, PayloadMode
 
 FETCHED_SCHEMA = pa.schema([pa.field("offset", pa.int64(), nullable=False), *RECORD_SCHEMA])
@@ -49,7 +52,10 @@ class FetchedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Records of one partition. `next_offset` is where to read on, also when there were none."""
+    """Records of one partition. `next_offset` is where to read on, also when there were none.
+
+    Batches need not join: `left_out` says which offsets were passed over, and why.
+    """
 
     topic: str
     partition: int
@@ -57,6 +63,7 @@ class Fetched:
     earliest: int
     latest: int
     batches: tuple[FetchedBatch, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def count(self) -> int:
@@ -103,7 +110,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatch:
-    """One batch as it is stored, and the offsets of its records."""
+    """One batch as it is stored, and the offsets of its records; or a hole, which has none."""
 
     base_offset: int
     count: int
@@ -112,6 +119,16 @@ class EncodedBatch:
     @property
     def next_offset(self) -> int:
         return self.base_offset + self.count
+
+    @property
+    def is_hole(self) -> bool:
+        """Whether these offsets have no records: they were skipped."""
+        return is_hole(self.encoded)
+
+    def left_out(self, offset: int, next_offset: int) -> LeftOut:
+        """What a read of these offsets of a hole passes over."""
+        _, note = decode_hole(self.encoded)
+        return LeftOut(offset, next_offset, note.is_damaged, note.reason)
 
     def decode(self) -> FetchedBatch:
         """Its records; DamagedLog when they are not what was stored."""
@@ -141,14 +158,42 @@ class FetchedEncoded:
         """Where to read on, also when there were no batches."""
         return self.batches[-1].next_offset if self.batches else self.offset
 
-    def decode(self, *, upto: int | None = None) -> Iterator[FetchedBatch]:
-        """The records from the offset on, up to but not including `upto`."""
+    def decode(
+        self,
+        *,
+        upto: int | None = None,
+        skip_damaged: bool = False,
+        passed_over: Callable[[LeftOut], object] = lambda _: None,
+    ) -> Iterator[FetchedBatch]:
+        """The records from the offset on, up to but not including `upto`.
+
+        DamagedBatch where they cannot be decoded, unless that is to be skipped. `passed_over` is
+        called with what has no records.
+        """
         for batch in self.batches:
             end = batch.next_offset if upto is None else min(upto, batch.next_offset)
             start = max(self.offset, batch.base_offset)
             if start >= end:
                 continue
-            records = batch.decode().records
+            if batch.is_hole:
+                passed_over(batch.left_out(start, end))
+                continue
+            try:
+                records = batch.decode().records
+            except UNREADABLE as error:
+                if not skip_damaged:
+                    raise self._damaged(batch, error) from error
+                passed_over(LeftOut(start, end, True, reason_of(error)))
+                continue
             if end - start < batch.count:
                 records = records.slice(start - batch.base_offset, end - start)
             yield FetchedBatch(start, records)
+
+    def _damaged(self, batch: EncodedBatch, error: BaseException) -> DamagedBatch:
+        return DamagedBatch(
+            topic=self.topic,
+            partition=self.partition,
+            first_offset=batch.base_offset,
+            next_offset=batch.next_offset,
+            reason=reason_of(error),
+        )

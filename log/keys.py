@@ -36,6 +36,15 @@ def record_base_offset(key: bytes) -> int:
     return int(_RECORD.unpack(key)[2])
 
 
+def hole_key(where: TopicPartition, base_offset: int) -> bytes:
+    return b"hole" + record_key(where, base_offset)
+
+
+def parse_hole_key(key: bytes) -> tuple[TopicPartition, int]:
+    topic_id, partition, base_offset = _RECORD.unpack(key[4:])
+    return TopicPartition(topic_id, partition), base_offset
+
+
 def time_key(where: TopicPartition, running_max_ms: int, base_offset: int) -> bytes:
     return _TIME.pack(where.topic_id, where.partition, running_max_ms, base_offset)
 

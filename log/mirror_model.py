@@ -50,6 +50,12 @@ class SkipReason(StrEnum):
     TOO_LARGE = "too_large"
     TIME_REFUSED = "time_refused"  # a timestamp that the Kafka topic does not take
     GONE = "gone"  # retention was quicker than the mirror
+    DAMAGED = "damaged"  # could not be decoded, and were skipped in the log
+
+    @property
+    def is_of_kafka(self) -> bool:
+        """Whether Kafka has refused them; else the log does not have them."""
+        return self in (SkipReason.TOO_LARGE, SkipReason.TIME_REFUSED)
 
 
 @dataclass(frozen=True, slots=True)

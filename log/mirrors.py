@@ -30,7 +30,8 @@ from duolog.log.mirror_model import (
 from duolog.log.model import TopicPartition
 from duolog.log.store import Store, WriteBatch
 
-VERSION = 1  # of all entries but the mirror's own
+VERSION = 1  # of all entries but the mirror's own, and skips
+SKIP_VERSION = 2  # 1 knew no skips of damaged batches; others are still written as 1
 MIRROR_VERSION = 2  # 1 knew no offset headers, pruning, copies or restored logs
 
 StoredMirror = Mirror
@@ -143,12 +144,13 @@ def _unpack_run(key: bytes, packed: bytes) -> Run:
 
 
 def _pack_skip(skip: Skip) -> bytes:
-    return _SKIP.pack(VERSION, skip.count, _REASONS.index(skip.reason))
+    version = SKIP_VERSION if skip.reason is SkipReason.DAMAGED else VERSION
+    return _SKIP.pack(version, skip.count, _REASONS.index(skip.reason))
 
 
 def _unpack_skip(key: bytes, packed: bytes) -> Skip:
     version, count, reason = _SKIP.unpack(packed)
-    _check_version(version)
+    _check_version(version, SKIP_VERSION)
     return Skip(record_base_offset(key[1:]), count, _REASONS[reason])
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from duolog.log.batch import decode
+from duolog.log.damage import damage_at
+from duolog.log.decoding import UNREADABLE, decoded
 from duolog.log.dedup import ReadBack
+from duolog.log.hole import decode_hole, is_hole
 from duolog.log.keys import record_base_offset, record_key
 from duolog.log.model import TopicPartition
 from duolog.log.state import State
@@ -31,7 +33,18 @@ def read_back(state: State) -> ReadBack:
                 max_bytes=_PAGE_BYTES,
             )
             for key, encoded in page:
-                base, records = record_base_offset(key), decode(encoded)
+                base = record_base_offset(key)
+                try:
+                    if is_hole(encoded):
+                        at = base + decode_hole(encoded)[0]
+                        continue
+                    records = decoded(encoded)
+                except UNREADABLE:  # its changes cannot be known: what repeats them is written
+                    damage = damage_at(state.store, where, head, max(base, head.start))
+                    at = base + 1 if damage is None else damage.next_offset
+                    if damage is not None:
+                        state.damage.note(where, damage, state.options.clock.now_ms())
+                    continue
                 columns = [
                     records.column(name).to_pylist()
                     for name in ("key", "ts", "op", "table", "value")

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from duolog.errors import (
+    DamagedBatch,
     DamagedLog,
-    DuologError,
     InvalidRequest,
     OffsetOutOfRange,
     UnknownTopic,
 )
-from duolog.log.batch import decode, read_header
+from duolog.log.batch import read_header
 from duolog.log.catalogue import partition_of
+from duolog.log.damage import Damage, damage_at
+from duolog.log.damage_model import DamagedOffsets, LeftOut
+from duolog.log.decoding import UNREADABLE, decoded
 from duolog.log.fetched import EncodedBatch, Fetched, FetchedEncoded
+from duolog.log.hole import MOST_OFFSETS, HoleNote, decode_hole, encode_hole, is_hole
 from duolog.log.keys import record_base_offset, record_key
 from duolog.log.model import (
     AtOffset,
@@ -35,6 +40,7 @@ from duolog.log.timestamps import LATEST_TIME_MS
 # What a reader takes whole, far behind the head, is not kept: whoever catches up passes once, and
 # would push out what many read at the head.
 _NEAR_THE_HEAD = 200_000
+_TRIES = 3  # of reading what retention or a skip changes at the same moment
 
 
 class Reader:
@@ -44,7 +50,14 @@ class Reader:
         self._state = state
 
     def fetch(
-        self, topic: Topic, partition: int, offset: int, max_records: int, max_bytes: int
+        self,
+        topic: Topic,
+        partition: int,
+        offset: int,
+        max_records: int,
+        max_bytes: int,
+        *,
+        skip_damaged: bool = False,
     ) -> Fetched:
         """Records from an offset on; at least one if there is one, however large it is."""
         check_limits(max_records, max_bytes)
@@ -56,25 +69,34 @@ class Reader:
             if not all_taken or head.next_offset - base <= _NEAR_THE_HEAD:
                 self._state.cache.add(where, base, records)
 
-        batches = take(
+        taken = take(
             lambda at: self._batch_at(topic, where, at, asked=offset),
             keep,
             offset,
             head.next_offset,
             min(max_records, self._state.options.max_fetch_records),
             max_bytes,
+            skip_damaged=skip_damaged,
         )
         return Fetched(
             topic.name,
             partition,
-            batches[-1].next_offset if batches else offset,
+            taken.next_offset,
             head.start,
             head.next_offset,
-            batches=tuple(batches),
+            batches=taken.batches,
+            left_out=taken.left_out,
         )
 
     def fetch_encoded(
-        self, topic: Topic, partition: int, offset: int, max_records: int, max_bytes: int
+        self,
+        topic: Topic,
+        partition: int,
+        offset: int,
+        max_records: int,
+        max_bytes: int,
+        *,
+        skip_damaged: bool = False,
     ) -> FetchedEncoded:
         """Whole batches as they are stored; at least one if there is one."""
         check_limits(max_records, max_bytes)
@@ -84,7 +106,14 @@ class Reader:
         end = min(
             head.next_offset, offset + min(max_records, self._state.options.max_fetch_records)
         )
-        batches = self._encoded(topic, where, offset, end, max_bytes) if offset < end else ()
+        batches: tuple[EncodedBatch, ...] = ()
+        if offset < end:
+            try:
+                batches = self._encoded(topic, where, offset, end, max_bytes)
+            except DamagedBatch as damage:
+                if not skip_damaged:
+                    raise
+                batches = (_in_place_of(damage),)
         return FetchedEncoded(
             topic.name, topic.id, partition, offset, head.start, head.next_offset, batches
         )
@@ -93,11 +122,14 @@ class Reader:
         self, topic: Topic, where: TopicPartition, offset: int, end: int, max_bytes: int
     ) -> tuple[EncodedBatch, ...]:
         store = self._state.store
-        lower = record_key(where, offset)
-        before = store.last_at_or_before("records", lower, record_key(where, 0))
-        first = _encoded_batch(before) if before is not None else None
-        if first is None or first.next_offset <= offset:
-            raise self._not_there(topic, where, offset, offset)
+
+        def read_first() -> EncodedBatch | None:
+            key, lowest = record_key(where, offset), record_key(where, 0)
+            before = store.last_at_or_before("records", key, lowest)
+            batch = None if before is None else _encoded_batch(before)
+            return batch if batch is not None and offset < batch.next_offset else None
+
+        first: EncodedBatch = self._sound(topic, where, offset, offset, read_first)
         batches = [first]
         room = max_bytes - len(first.encoded)
         if first.next_offset < end and room > 0:
@@ -107,7 +139,11 @@ class Reader:
                 record_key(where, end),
                 max_bytes=room,
             )
-            for batch in map(_encoded_batch, found):
+            for entry in found:
+                try:
+                    batch = _encoded_batch(entry)
+                except UNREADABLE:  # the next read begins with it, and says so
+                    break
                 if batch.base_offset != batches[-1].next_offset:
                     break  # merged meanwhile, or gone: the next read begins there, and sees
                 room -= len(batch.encoded)
@@ -145,9 +181,14 @@ class Reader:
             beyond = entry.base_offset + entry.size.records
             if beyond <= head.start:  # its removal is under way
                 continue
-            base, records, _ = self._batch_at(
-                topic, where, max(entry.base_offset, head.start), entry.base_offset
-            )
+            first = max(entry.base_offset, head.start)
+            try:
+                batch = self._batch_at(topic, where, first, entry.base_offset)
+            except DamagedBatch:  # whoever reads from there is told
+                return first
+            if isinstance(batch, LeftOut):  # it may have had one as late; what is behind it is kept
+                return min(batch.next_offset, head.next_offset)
+            base, records, _ = batch
             self._state.cache.add(where, base, records)
             late = records.column("ts").to_numpy() >= ts_ms
             late[: max(0, head.start - base)] = False
@@ -167,39 +208,112 @@ class Reader:
             raise UnknownTopic(f"Topic '{topic.name}' has been dropped.")
         return head
 
+    def look_for_damage(
+        self, topic: Topic, partition: int, offset: int
+    ) -> tuple[Damage, int] | None:
+        """The damage at an offset, and when it was met first; None where there is none."""
+        where = partition_of(topic, partition)
+        head = self.head(topic, where)
+        self._check_in_range(topic, where, offset, head)
+        if offset == head.next_offset:
+            return None
+        damage = damage_at(self._state.store, where, head, offset)
+        if damage is None:
+            return None
+        known = self._state.damage.note(where, damage, self._state.options.clock.now_ms())
+        return known.damage, known.found_at_ms
+
+    def known_damage(self, topics: Sequence[Topic]) -> tuple[DamagedOffsets, ...]:
+        """What readers have met and is still there."""
+        by_id = {topic.id: topic for topic in topics}
+        found = []
+        for where, known in self._state.damage.all():
+            topic, first = by_id.get(where.topic_id), known.damage.first_offset
+            head = self._state.heads.get(where)
+            damage = None
+            if topic is not None and head.start < known.damage.next_offset:
+                damage = damage_at(self._state.store, where, head, first)
+            if topic is not None and damage is not None:
+                found.append(
+                    damaged_offsets(topic.name, where.partition, damage, known.found_at_ms)
+                )
+            elif topic is not None or where.topic_id not in self._state.catalogue.by_id:
+                self._state.damage.forget(where, first)
+        return tuple(found)
+
     def _batch_at(
         self, topic: Topic, where: TopicPartition, offset: int, asked: int
-    ) -> tuple[int, Any, int]:
+    ) -> tuple[int, Any, int] | LeftOut:
         """The batch that holds a published offset: its base offset, records and bytes."""
         cached = self._state.cache.find(where, offset)
         if cached is not None:
             return cached
-        found = self._state.store.last_at_or_before(
-            "records", record_key(where, offset), record_key(where, 0)
-        )
-        if found is not None:
-            base = record_base_offset(found[0])
-            records = decode(found[1])
-            if offset < base + records.num_rows:
-                return base, records, int(records.nbytes)
-        raise self._not_there(topic, where, offset, asked)
 
-    def _not_there(
-        self, topic: Topic, where: TopicPartition, offset: int, asked: int
-    ) -> DuologError:
-        """Retention or a drop was quicker, as the head says then; if not, this is damage.
+        def read() -> tuple[int, Any, int] | LeftOut | None:
+            found = self._state.store.last_at_or_before(
+                "records", record_key(where, offset), record_key(where, 0)
+            )
+            if found is None:
+                return None
+            base, encoded = record_base_offset(found[0]), found[1]
+            if is_hole(encoded):
+                count, note = decode_hole(encoded)
+                left_out = LeftOut(offset, base + count, False, note.reason)
+                return left_out if offset < base + count else None
+            records = decoded(encoded)
+            if offset >= base + records.num_rows:
+                return None
+            return base, records, int(records.nbytes)
+
+        found: tuple[int, Any, int] | LeftOut = self._sound(topic, where, offset, asked, read)
+        return found
+
+    def _sound(
+        self,
+        topic: Topic,
+        where: TopicPartition,
+        offset: int,
+        asked: int,
+        read: Callable[[], Any],
+    ) -> Any:
+        """What `read` finds at an offset; DamagedBatch when it finds nothing that can be decoded,
+        although retention, a drop, a merge or a skip were not quicker.
 
         Records go only after the head without them was published (`removals.py`).
         """
-        head = self.head(topic, where)
-        if offset < head.start:
-            self._check_in_range(topic, where, asked, head)
-        return DamagedLog(
-            f"Topic '{topic.name}' partition {where.partition} has no record at offset {offset}, "
-            "although it was durable. Restore the log from a backup."
+        for _ in range(_TRIES):
+            try:
+                found = read()
+            except UNREADABLE:
+                found = None
+            if found is not None:
+                return found
+            head = self.head(topic, where)
+            if offset < head.start:
+                self._check_in_range(topic, where, asked, head)
+            damage = self.look_for_damage(topic, where.partition, offset)
+            if damage is not None:
+                raise damage[0].error(topic.name, where.partition)
+        raise DamagedLog(
+            f"Topic '{topic.name}' partition {where.partition} cannot be read at offset {offset}. "
+            "Restore the log from a backup."
         )
+
+
+def damaged_offsets(topic: str, partition: int, damage: Damage, found_at_ms: int) -> DamagedOffsets:
+    """A damage, as users see it."""
+    first, stop = damage.first_offset, damage.next_offset
+    return DamagedOffsets(topic, partition, first, stop, damage.reason, found_at_ms)
+
+
+def _in_place_of(damage: DamagedBatch) -> EncodedBatch:
+    """A hole on the way to one reader, for a batch that is still stored as it is."""
+    count = min(damage.next_offset - damage.first_offset, MOST_OFFSETS)
+    note = HoleNote(reason=damage.reason, is_damaged=True)
+    return EncodedBatch(damage.first_offset, count, encode_hole(count, note))
 
 
 def _encoded_batch(entry: tuple[bytes, bytes]) -> EncodedBatch:
     key, encoded = entry
-    return EncodedBatch(record_base_offset(key), read_header(encoded).count, encoded)
+    count = decode_hole(encoded)[0] if is_hole(encoded) else read_header(encoded).count
+    return EncodedBatch(record_base_offset(key), count, encoded)

@@ -16,6 +16,7 @@ from pathlib import Path
 from duolog.errors import DiskFull, LogClosed, OutcomeUnknown
 from duolog.log.cache import BatchCache
 from duolog.log.catalogue import Catalogue, load_catalogue
+from duolog.log.damage import KnownDamage
 from duolog.log.debris import remove_debris
 from duolog.log.dedup import LatestChanges
 from duolog.log.gates import Gates
@@ -73,6 +74,7 @@ class State:
     gates: Gates[TopicPartition] = field(default_factory=Gates)
     writers: Gates[str] = field(default_factory=Gates)
     latest_changes: LatestChanges = field(default_factory=LatestChanges)
+    damage: KnownDamage = field(default_factory=KnownDamage)
     oldest_batches: OldestBatches = field(default_factory=OldestBatches)
     counters: Counters = field(default_factory=Counters)
     publishing: set[str] | None = None  # writers that publish while expiry looks for idle ones

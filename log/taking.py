@@ -3,28 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from duolog.errors import InvalidRequest, OffsetOutOfRange
+from duolog.errors import DamagedBatch, InvalidRequest, OffsetOutOfRange
+from duolog.log.damage_model import LeftOut
 from duolog.log.fetched import FetchedBatch
 
-BatchAt = Callable[[int], tuple[int, Any, int]]
-"""The batch that holds an offset: its base offset, its records, and their bytes."""
+BatchAt = Callable[[int], tuple[int, Any, int] | LeftOut]
+"""The batch that holds an offset: its base offset, its records, and their bytes. Or a hole."""
 
 Keep = Callable[[int, Any, bool], None]
 """Told of each batch that was used: its base offset, its records, and whether all were taken."""
 
 
+class Taken(NamedTuple):
+    """Records, where to read on, and what was passed over."""
+
+    batches: tuple[FetchedBatch, ...]
+    next_offset: int
+    left_out: tuple[LeftOut, ...]
+
+
 def take(
-    batch_at: BatchAt, keep: Keep, offset: int, end: int, max_records: int, max_bytes: int
-) -> list[FetchedBatch]:
-    """Records from an offset up to `end`; at least one if there is one, however large it is."""
+    batch_at: BatchAt,
+    keep: Keep,
+    offset: int,
+    end: int,
+    max_records: int,
+    max_bytes: int,
+    *,
+    skip_damaged: bool = False,
+) -> Taken:
+    """Records from an offset up to `end`; at least one if there is one, however large it is.
+
+    Holes are passed over. A damaged batch ends a read before it, and is the next one's error,
+    unless it is to be skipped.
+    """
     taken: list[FetchedBatch] = []
+    left_out: list[LeftOut] = []
     at = offset
     while at < end and max_records > 0 and max_bytes > 0:
-        base, whole, size = batch_at(at)
+        try:
+            found = batch_at(at)
+        except DamagedBatch as damage:
+            if skip_damaged:
+                found = LeftOut(at, damage.next_offset, True, damage.reason)
+            elif taken:
+                break
+            else:
+                raise
+        if isinstance(found, LeftOut):
+            left_out.append(found)
+            at = found.next_offset
+            continue
+        base, whole, size = found
         records = whole
         most = min(max_records, end - at)
         if at > base or whole.num_rows > most or size > max_bytes:
@@ -36,7 +70,7 @@ def take(
         at += records.num_rows
         max_records -= records.num_rows
         max_bytes -= size
-    return taken
+    return Taken(tuple(taken), min(at, end), tuple(left_out))
 
 
 def check_limits(max_records: int, max_bytes: int) -> None:

@@ -64,6 +64,27 @@ def first_reaching(store: Store, where: TopicPartition, ts_ms: int) -> TimedBatc
     return None
 
 
+def entry_at(store: Store, where: TopicPartition, base_offset: int) -> TimedBatch | None:
+    """The last entry at or before an offset: running maxima never fall, so halving finds it."""
+    lowest = first_reaching(store, where, 0)
+    if lowest is None or lowest.base_offset > base_offset:
+        return None
+    low, high = lowest.running_max_ms, LAST_OFFSET  # the first entry from `low` on is not behind it
+    while low + 1 < high:
+        middle = (low + high) // 2
+        found = first_reaching(store, where, middle)
+        if found is not None and found.base_offset <= base_offset:
+            low = found.running_max_ms
+        else:
+            high = middle
+    entry = store.last_at_or_before(
+        "times", time_key(where, low, base_offset), time_key(where, 0, 0)
+    )
+    if entry is None:
+        return None
+    return TimedBatch(*parse_time_key(entry[0]), BatchSize(*_SIZE.unpack(entry[1])))
+
+
 class OldestBatches:
     """The running maximum of each partition's first batch, looked up once for each start."""
 

@@ -1,4 +1,4 @@
-"""Is a log whole? Every batch is read and its checksum taken, and all have to join up to the heads.
+"""Is a log whole? Every batch is read and decoded, and all have to join up to the heads.
 
 What lies in the other families is read as well: RocksDB checks its blocks on the way.
 """
@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from duolog.errors import DamagedLog
-from duolog.log.batch import check, read_header
 from duolog.log.catalogue import partitions_of
+from duolog.log.damage import damage_at, stored_count
+from duolog.log.decoding import UNREADABLE
 from duolog.log.keys import record_base_offset, record_key
 from duolog.log.model import Head, Topic, TopicPartition
 from duolog.log.state import State
@@ -76,16 +77,26 @@ def _check_records(
     lower, upper = record_key(where, 0), record_key(where, head.next_offset)
     while page := state.store.scan("records", lower, upper, max_bytes=_PAGE_BYTES):
         for key, encoded in page:
-            first, count = record_base_offset(key), read_header(encoded).count
+            first = record_base_offset(key)
+            expected = head.start if reached is None else reached
+            try:
+                count = stored_count(encoded)
+            except UNREADABLE:
+                damage = damage_at(state.store, where, head, max(first, head.start))
+                if damage is None and first < head.start:  # its removal is under way
+                    continue
+                if damage is None:
+                    raise DamagedLog(
+                        f"The records of {named} were changed at offset {first:,} while they were "
+                        "checked. Check again."
+                    ) from None
+                state.damage.note(where, damage, state.options.clock.now_ms())
+                raise damage.error(topic.name, where.partition) from None
             if first + count <= head.start:  # its removal is under way
                 continue
-            fits = first <= head.start < first + count if reached is None else first == reached
+            fits = first <= expected < first + count if reached is None else first == expected
             if not fits:
-                _lacks(named, head.start if reached is None else reached, first)
-            try:
-                check(encoded)
-            except DamagedLog as error:
-                raise DamagedLog(f"In {named} at offset {first}: {error}") from error
+                _lacks(named, expected, first)
             reached = first + count
             size += len(encoded)
         advance(sum(len(encoded) for _, encoded in page))

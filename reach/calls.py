@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+from duolog.log.damage_model import DamagedOffsets, Hole
 from duolog.log.groups_seen import KafkaSeen
 from duolog.log.mirror_model import Mirror, MirrorChange, MirrorProducer, MirrorTarget
 from duolog.log.mirror_modes import MirrorMode, MirrorModes, MirrorReport
@@ -114,6 +115,15 @@ LAST_SEQUENCE = Call[int | None]("last_sequence", Any, {"writer": Any})
 
 OFFSETS = Call[tuple[PartitionOffsets, ...]]("offsets", tuple[PartitionOffsets, ...], _TOPIC)
 RESOLVE = Call[int]("resolve", Any, {**_TOPIC, "partition": Any, "start": Start})
+
+LOOK_FOR_DAMAGE = Call[DamagedOffsets | None](
+    "look_for_damage", DamagedOffsets | None, {**_TOPIC, "partition": Any, "offset": Any}
+)
+DAMAGE = Call[tuple[DamagedOffsets, ...]]("damage", tuple[DamagedOffsets, ...], _TOPIC)
+HOLES = Call[tuple[Hole, ...]]("holes", tuple[Hole, ...], _TOPIC)
+SKIP_TO = Call[tuple[Hole, ...]](
+    "skip_to", tuple[Hole, ...], {**_TOPIC, "partition": Any, "to_offset": Any, "by": Any}
+)
 
 GROUP_POSITION = Call[GroupPosition | None]("group_position", GroupPosition | None, _GROUP)
 GROUP_POSITIONS = Call[tuple[GroupPosition, ...]](

@@ -8,6 +8,7 @@ from typing import Any, Final
 from duolog import errors
 from duolog.errors import (
     Conflict,
+    DamagedBatch,
     DamagedPart,
     DuologError,
     HostFailed,
@@ -36,6 +37,7 @@ _STATUSES: Final[tuple[tuple[type[DuologError], int], ...]] = (
     (OffsetOutOfRange, 416),
     (DamagedPart, 422),
     (WritesRefused, 503),
+    (DamagedBatch, 500),  # asking again does not help
     (LogUnusable, 503),
     (TooBusy, 503),
     (KafkaUnreachable, 503),

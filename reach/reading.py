@@ -7,13 +7,16 @@ The host is asked each time all the same: it alone knows what is still there.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
-from duolog.errors import HostFailed
+from duolog.errors import DamagedBatch, HostFailed
 from duolog.log.access import TopicRef
 from duolog.log.cache import BatchCache
+from duolog.log.damage_model import DamagedOffsets, LeftOut
+from duolog.log.decoding import UNREADABLE, reason_of
 from duolog.log.fetched import EncodedBatch, Fetched, FetchedEncoded
 from duolog.log.model import TopicPartition
 from duolog.log.taking import check_in_range, check_limits, take
@@ -27,6 +30,10 @@ _MAX_ENCODED_BYTES: Final = 1 << 20  # at once: more could be brought in vain
 _MOST_KNOWN: Final = 10_000
 
 
+LookForDamage = Callable[[TopicRef, int, int], DamagedOffsets | None]
+"""Asks the host whether it cannot decode the batch at an offset either."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """A partition when it was last read from."""
@@ -38,32 +45,52 @@ class _Seen:
 class RemoteReader:
     """Reads through a host. Safe for many threads."""
 
-    def __init__(self, connection: HostConnection, cache_bytes: int) -> None:
+    def __init__(
+        self, connection: HostConnection, cache_bytes: int, look_for_damage: LookForDamage
+    ) -> None:
         self._connection = connection
+        self._look_for_damage = look_for_damage
         self._seen: dict[tuple[TopicRef, int], _Seen] = {}
         self.cache = BatchCache(cache_bytes)
 
     def fetch(
-        self, reference: TopicRef, partition: int, offset: int, max_records: int, max_bytes: int
+        self,
+        reference: TopicRef,
+        partition: int,
+        offset: int,
+        max_records: int,
+        max_bytes: int,
+        *,
+        skip_damaged: bool = False,
     ) -> Fetched:
         """Records from an offset on; at least one if there is one."""
         check_limits(max_records, max_bytes)
         plan = self._held(reference, partition, offset, max_records)
-        first = self.fetch_encoded(
-            reference, partition, offset, max_records, min(max_bytes, _MAX_ENCODED_BYTES), **plan
-        )
+        limits = max_records, min(max_bytes, _MAX_ENCODED_BYTES)
+        wanted = reference, partition, offset, *limits
+        try:
+            first = self.fetch_encoded(*wanted, skip_damaged=skip_damaged, **plan)
+        except DamagedBatch:
+            if not plan:
+                raise
+            first = self.fetch_encoded(*wanted)  # it lies behind what is held
         check_in_range(first.topic, partition, offset, first.earliest, first.latest)
         where = TopicPartition(first.topic_id, partition)
         self._remember(reference, partition, _Seen(where, first.latest))
         brought = list(first.batches)
 
-        def batch_at(at: int) -> tuple[int, Any, int]:
+        def batch_at(at: int) -> tuple[int, Any, int] | LeftOut:
             cached = self.cache.find(where, at)
             if cached is not None:
                 return cached
             if not _holding(brought, at):
                 more = self.fetch_encoded(
-                    first.topic_id, partition, at, max_records, _MAX_ENCODED_BYTES
+                    first.topic_id,
+                    partition,
+                    at,
+                    max_records,
+                    _MAX_ENCODED_BYTES,
+                    skip_damaged=skip_damaged,
                 )
                 brought.extend(more.batches)
             found = _holding(brought, at)
@@ -72,22 +99,37 @@ class RemoteReader:
                     f"The host gave no record for offset {at} of topic '{first.topic}' partition "
                     f"{partition}, although it reaches {first.latest}. Read again."
                 )
-            records = found.decode().records
+            if found.is_hole:
+                return found.left_out(at, found.next_offset)
+            try:
+                records = found.decode().records
+            except UNREADABLE as error:
+                if skip_damaged:
+                    return LeftOut(at, found.next_offset, True, reason_of(error))
+                raise self._damaged(first, found, at) from error
             return found.base_offset, records, int(records.nbytes)
 
         def keep(base: int, records: Any, all_taken: bool) -> None:
             if not all_taken:
                 self.cache.add(where, base, records)
 
-        end = min(first.latest, offset + max_records)
-        batches = take(batch_at, keep, offset, end, max_records, max_bytes)
+        taken = take(
+            batch_at,
+            keep,
+            offset,
+            first.latest,
+            max_records,
+            max_bytes,
+            skip_damaged=skip_damaged,
+        )
         return Fetched(
             first.topic,
             partition,
-            batches[-1].next_offset if batches else offset,
+            taken.next_offset,
             first.earliest,
             first.latest,
-            batches=tuple(batches),
+            batches=taken.batches,
+            left_out=taken.left_out,
         )
 
     def fetch_encoded(
@@ -97,6 +139,8 @@ class RemoteReader:
         offset: int,
         max_records: int,
         max_bytes: int,
+        *,
+        skip_damaged: bool = False,
         **held: int,
     ) -> FetchedEncoded:
         """Whole batches as the host has them."""
@@ -107,12 +151,30 @@ class RemoteReader:
                 "offset": offset,
                 "max_records": max_records,
                 "max_bytes": max_bytes,
+                **({"skip_damaged": True} if skip_damaged else {}),
                 **held,
             }
         )
         path = f"{PREFIX}/fetch?arguments={quote(json.dumps(arguments))}"
         request = Request("GET", path, f"read topic {reference!r} partition {partition!r}")
         return from_frames(self._connection.ask(request, may_repeat=True).content)
+
+    def _damaged(self, of: FetchedEncoded, batch: EncodedBatch, at: int) -> Exception:
+        """The host looks for itself, and remembers it."""
+        found = self._look_for_damage(of.topic_id, of.partition, at)
+        if found is None:
+            return HostFailed(
+                f"A batch of topic '{of.topic}' partition {of.partition} at offset "
+                f"{batch.base_offset} came damaged, and the host can read it. Read again; if it "
+                "stays so, something between this program and the host changes what it sends."
+            )
+        return DamagedBatch(
+            topic=found.topic,
+            partition=found.partition,
+            first_offset=found.first_offset,
+            next_offset=found.next_offset,
+            reason=found.reason,
+        )
 
     def _held(
         self, reference: TopicRef, partition: int, offset: int, max_records: int

@@ -15,6 +15,7 @@ from duolog.avro.registered_codec import RegisteredCodec
 from duolog.avro.registry.asking import AskedRegistry
 from duolog.errors import LogClosed
 from duolog.log.access import DEFAULT_FETCH_BYTES, DEFAULT_FETCH_RECORDS, TopicRef
+from duolog.log.damage_model import DamagedOffsets, Hole
 from duolog.log.epochs import check_epoch
 from duolog.log.fetched import Fetched, FetchedEncoded
 from duolog.log.groups_seen import KafkaSeen
@@ -97,7 +98,7 @@ class RemoteLog:
         self._connection = connection
         self._options = options
         self._folder = folder
-        self._reader = RemoteReader(connection, options.cache_bytes)
+        self._reader = RemoteReader(connection, options.cache_bytes, self.look_for_damage)
         self._codec = self._codec_of(avro)
         self._when_closed = ExitStack()
         self._when_closed.callback(connection.close)
@@ -306,9 +307,12 @@ class RemoteLog:
         *,
         max_records: int = DEFAULT_FETCH_RECORDS,
         max_bytes: int = DEFAULT_FETCH_BYTES,
+        skip_damaged: bool = False,
     ) -> Fetched:
         self._check_open()
-        return self._reader.fetch(reference, partition, offset, max_records, max_bytes)
+        return self._reader.fetch(
+            reference, partition, offset, max_records, max_bytes, skip_damaged=skip_damaged
+        )
 
     def fetch_encoded(
         self,
@@ -318,9 +322,32 @@ class RemoteLog:
         *,
         max_records: int = DEFAULT_FETCH_RECORDS,
         max_bytes: int = DEFAULT_FETCH_BYTES,
+        skip_damaged: bool = False,
     ) -> FetchedEncoded:
         self._check_open()
-        return self._reader.fetch_encoded(reference, partition, offset, max_records, max_bytes)
+        return self._reader.fetch_encoded(
+            reference, partition, offset, max_records, max_bytes, skip_damaged=skip_damaged
+        )
+
+    def look_for_damage(
+        self, reference: TopicRef, partition: int, offset: int
+    ) -> DamagedOffsets | None:
+        return self._call(
+            calls.LOOK_FOR_DAMAGE, reference=reference, partition=partition, offset=offset
+        )
+
+    def damage(self, reference: TopicRef | None = None) -> tuple[DamagedOffsets, ...]:
+        return self._call(calls.DAMAGE, reference=reference)
+
+    def holes(self, reference: TopicRef | None = None) -> tuple[Hole, ...]:
+        return self._call(calls.HOLES, reference=reference)
+
+    def skip_to(
+        self, reference: TopicRef, partition: int, to_offset: int, *, by: str = ""
+    ) -> tuple[Hole, ...]:
+        return self._call(
+            calls.SKIP_TO, reference=reference, partition=partition, to_offset=to_offset, by=by
+        )
 
     def wait_for_append(
         self,

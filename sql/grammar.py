@@ -5,10 +5,10 @@
         [WHERE expr] [PARTITION BY expr, …] [COLUMNS (columns)]
         [WITH (payload = 'key'|'full'|'diff')]
     ALTER TOPIC t DROP SOURCE ns.table [ON op, …] | SET RETENTION WITH (…) | CLEAR RETENTION
-        | SET PARTITIONS n
+        | SET PARTITIONS n | SKIP DAMAGED PARTITION p TO OFFSET n
     DROP TOPIC [IF EXISTS] t
     CLEAR TOPIC t
-    CONSUME FROM t [GROUP 'g'] [PARTITION p] [FROM place] [LIMIT n] [AUTO ACK]
+    CONSUME FROM t [GROUP 'g'] [PARTITION p] [FROM place] [LIMIT n] [AUTO ACK] [SKIP DAMAGED]
     ACK t GROUP 'g' [PARTITION p] UPTO OFFSET n
     RESET CONSUMER GROUP 'g' ON t [PARTITION p] TO place
     SELECT …            and WITH … SELECT …, for DataFusion

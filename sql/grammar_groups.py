@@ -22,7 +22,7 @@ _AN_OFFSET = "an offset"
 def consume(reader: Reader) -> Consume:
     """CONSUME FROM, from behind these words."""
     statement = Consume(name(reader, "topic"))
-    for clause in clauses(reader, "GROUP", "PARTITION", "FROM", "LIMIT", "AUTO"):
+    for clause in clauses(reader, "GROUP", "PARTITION", "FROM", "LIMIT", "AUTO", "SKIP"):
         match clause:
             case "GROUP":
                 statement = replace(statement, group=name(reader, "group"))
@@ -32,6 +32,9 @@ def consume(reader: Reader) -> Consume:
                 statement = replace(statement, start=_place(reader))
             case "LIMIT":
                 statement = replace(statement, limit=_limit(reader))
+            case "SKIP":
+                reader.expect("DAMAGED")
+                statement = replace(statement, skip_damaged=True)
             case _:
                 auto = reader.last
                 reader.expect("ACK")

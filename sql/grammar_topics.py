@@ -18,6 +18,7 @@ from duolog.sql.statements import (
     DropSource,
     SetPartitions,
     SetRetention,
+    SkipDamage,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def create(reader: Reader) -> CreateTopic:
 def alter(reader: Reader) -> Definition:
     """ALTER TOPIC, from behind these words."""
     topic = name(reader, "topic")
-    match reader.choice(("ADD", "DROP", "SET", "CLEAR")):
+    match reader.choice(("ADD", "DROP", "SET", "CLEAR", "SKIP")):
         case "ADD":
             reader.expect("SOURCE")
             return _add_source(reader, topic)
@@ -64,6 +65,11 @@ def alter(reader: Reader) -> Definition:
         case "CLEAR":
             reader.expect("RETENTION")
             return ClearRetention(topic)
+        case "SKIP":
+            reader.expect("DAMAGED", "PARTITION")
+            partition = whole(reader, "a partition's number")
+            reader.expect("TO", "OFFSET")
+            return SkipDamage(topic, partition, whole(reader, "an offset"))
     if reader.choice(("RETENTION", "PARTITIONS")) == "PARTITIONS":
         return SetPartitions(topic, whole(reader, "a number of partitions"))
     reader.expect("WITH")

@@ -79,6 +79,7 @@ def _read(log: LogAccess, topic: Topic, statement: Consume) -> list[Fetched]:
                 positions[partition],
                 max_records=min(share, left),
                 max_bytes=bytes_left,
+                skip_damaged=statement.skip_damaged,
             )
             if not page.count:
                 del positions[partition]

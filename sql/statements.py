@@ -98,6 +98,15 @@ class ClearTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class SkipDamage:
+    """Give up the records of the damaged batches before an offset."""
+
+    topic: str
+    partition: int
+    to_offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Consume:
     """A group that has a position goes on there; `start` is for everybody else."""
 
@@ -107,6 +116,7 @@ class Consume:
     start: Start = DEFAULT_START
     limit: int = DEFAULT_LIMIT
     auto_ack: bool = False
+    skip_damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +153,7 @@ Definition: TypeAlias = (
     | SetPartitions
     | DropTopic
     | ClearTopic
+    | SkipDamage
 )
 """What changes topics."""
 

@@ -25,6 +25,7 @@ from duolog.sql.statements import (
     Select,
     SetPartitions,
     SetRetention,
+    SkipDamage,
 )
 
 if TYPE_CHECKING:
@@ -63,13 +64,17 @@ def to_sql(statement: Statement) -> str:
             words = ["DROP TOPIC", "IF EXISTS" if if_exists else "", _name(topic)]
         case ClearTopic(topic):
             words = ["CLEAR TOPIC", _name(topic)]
-        case Consume(topic, group, partition, start, limit, auto_ack):
+        case SkipDamage(topic, number, to_offset):
+            words = ["ALTER TOPIC", _name(topic), f"SKIP DAMAGED PARTITION {number}"]
+            words += [f"TO OFFSET {to_offset}"]
+        case Consume(topic, group, partition, start, limit, auto_ack, skip_damaged):
             words = ["CONSUME FROM", _name(topic)]
             words += [] if group is None else ["GROUP", literal(group)]
             words += _partition(partition)
             words += [] if start == Earliest() else ["FROM", _place(start)]
             words += [] if limit == DEFAULT_LIMIT else ["LIMIT", str(limit)]
             words += ["AUTO ACK"] if auto_ack else []
+            words += ["SKIP DAMAGED"] if skip_damaged else []
         case Ack(topic, group, upto_offset, partition, settled):
             words = ["ACK", _name(topic), "GROUP", literal(group), *_partition(partition)]
             words += ["UPTO OFFSET", str(upto_offset)]

@@ -20,6 +20,7 @@ from duolog.sql.statements import (
     DropTopic,
     SetPartitions,
     SetRetention,
+    SkipDamage,
 )
 
 if TYPE_CHECKING:
@@ -31,12 +32,26 @@ _SWEPT = pa.schema(
     [("topic", pa.string()), ("messages_deleted", pa.int64()), ("bytes_freed", pa.int64())]
 )
 
+_SKIPPED = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("first_offset", pa.int64()),
+        ("next_offset", pa.int64()),
+        ("skipped_by", pa.string()),
+        ("skipped_at", pa.timestamp("ms", "UTC")),
+        ("reason", pa.string()),
+    ]
+)
+
 
 def define(log: LogAccess, statement: Definition) -> SqlResult:
     """The topic as it is then, as in system.topics; or what went with it."""
     match statement:
         case DropTopic() | ClearTopic():
             return _remove(log, statement)
+        case SkipDamage():
+            return _skip(log, statement)
         case CreateTopic(name, settings, if_not_exists):
             topic = log.create_topic(name, settings, if_not_exists=if_not_exists)
         case AddSource(reference):
@@ -60,6 +75,25 @@ def _retention(topic: Topic, statement: SetRetention) -> Retention:
         now.waits_for_mirror
         if statement.waits_for_mirror is UNCHANGED
         else statement.waits_for_mirror,
+    )
+
+
+def _skip(log: LogAccess, statement: SkipDamage) -> SqlResult:
+    holes = log.skip_to(statement.topic, statement.partition, statement.to_offset, by="sql")
+    return SqlResult.of_rows(
+        _SKIPPED,
+        [
+            {
+                "topic": hole.topic,
+                "partition": hole.partition,
+                "first_offset": hole.first_offset,
+                "next_offset": hole.next_offset,
+                "skipped_by": hole.by,
+                "skipped_at": hole.at_ms,
+                "reason": hole.reason,
+            }
+            for hole in holes
+        ],
     )
 
 

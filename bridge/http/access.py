@@ -63,6 +63,7 @@ SERVICE_CALLS: Final = frozenset(
         "offsets", "resolve", "group_position", "group_positions", "group_members", "ack",
         "settle_group", "begin_group", "mirror", "mirrors", "mirror_producer", "mirror_modes",
         "mirror_reports",
+        "look_for_damage", "damage", "holes",
     }
 )  # fmt: skip
 """What another Duolog process may do with a log as a service: read, write, acknowledge."""
@@ -72,7 +73,7 @@ DBA_CALLS: Final = frozenset(
         "create_topic", "drop_topic", "clear_topic", "add_route", "drop_route", "set_retention",
         "set_partitions", "seek", "delete_group", "enforce_retention", "begin_mirror",
         "change_mirror", "forget_mirror", "keep_mirror_producer", "remember_kafka",
-        "set_mirror_mode", "tell_mirror", "checkpoint",
+        "set_mirror_mode", "tell_mirror", "checkpoint", "skip_to",
     }
 )  # fmt: skip
 """What only a dba may: define topics, move groups anywhere, remove records, mirror."""

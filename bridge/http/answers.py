@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from duolog.errors import (
     Conflict,
+    DamagedBatch,
     DuologError,
     InvalidRequest,
     InvalidSql,
@@ -93,6 +94,14 @@ def refusal_of(error: DuologError) -> Refusal:
             "offset": error.offset,
             "earliest": error.earliest,
             "latest": error.latest,
+        }
+    elif isinstance(error, DamagedBatch):
+        more = {
+            "topic": error.topic,
+            "partition_id": error.partition,
+            "first_offset": error.first_offset,
+            "next_offset": error.next_offset,
+            "reason": error.reason,
         }
     elif isinstance(error, PartitionHeld):
         more = {"holder": error.holder}

@@ -75,7 +75,10 @@ class Consuming:
         try:
             with self._seated(topic, wanted, ask, shown_caller(request)) as seat:
                 unsettled = await self._before(topic, wanted, seat)
-                view = _view(host.log, wanted, unsettled, as_arrow=as_arrow)
+                skip_damaged = ask.on_damage == "skip"
+                view = _view(
+                    host.log, wanted, unsettled, as_arrow=as_arrow, skip_damaged=skip_damaged
+                )
                 found, body = await self._poll(wanted, view, seconds, request.receive, seat)
         except PartitionHeld:
             host.tally.add(POLL_CONFLICTS)
@@ -194,18 +197,26 @@ def _woken(seat: Seat | None, waiter: Waiter) -> Iterator[None]:
         end()
 
 
-def _view(log: EmbeddedLog, wanted: Wanted, unsettled: str | None, *, as_arrow: bool) -> _View[Any]:
+def _view(
+    log: EmbeddedLog,
+    wanted: Wanted,
+    unsettled: str | None,
+    *,
+    as_arrow: bool,
+    skip_damaged: bool,
+) -> _View[Any]:
     if as_arrow:
-        looks = Looks(log, wanted, partial(fetch_stored, log))
+        looks = Looks(log, wanted, partial(fetch_stored, log, skip_damaged=skip_damaged))
         return _View(looks, partial(arrow_answer, unsettled=unsettled))
-    return _View(Looks(log, wanted, log.fetch), partial(consume_answer, unsettled=unsettled))
+    fetch = partial(log.fetch, skip_damaged=skip_damaged)
+    return _View(Looks(log, wanted, fetch), partial(consume_answer, unsettled=unsettled))
 
 
 def _ended(
     found: Found[Any], seconds_left: float, gone: asyncio.Task[None] | None, *, is_stopping: bool
 ) -> str | None:
     """Why a poll is through; None while it is not."""
-    if found.pages:
+    if found.has_records:
         return "records"
     if gone is not None and gone.done():
         return "gone"

@@ -9,9 +9,10 @@ from typing import Final, Generic, Protocol, TypeVar
 from duolog.bridge.http.shares import shares
 from duolog.bridge.http.starts import AtOffsets, Begin, start_in
 from duolog.bridge.members.coordinator import Place
-from duolog.errors import OffsetOutOfRange
+from duolog.errors import DamagedBatch, OffsetOutOfRange
 from duolog.log.access import LogAccess
 from duolog.log.catalogue import partition_of
+from duolog.log.damage_model import LeftOut
 from duolog.log.first_positions import known_or_first
 from duolog.log.model import AtOffset, AtTimestamp, Earliest, PartitionOffsets, Topic
 
@@ -30,6 +31,8 @@ class Page(Protocol):
     def count(self) -> int: ...
     @property
     def nbytes(self) -> int: ...
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]: ...
 
 
 P = TypeVar("P", bound=Page)
@@ -88,6 +91,12 @@ class Found(Generic[P]):
     next_offsets: Mapping[int, int]
     has_more: bool
     place: Place | None = None  # of whoever asks as a member
+    left_out: tuple[tuple[int, LeftOut], ...] = ()  # by partition: what has no records
+    damaged: tuple[DamagedBatch, ...] = ()  # partitions that give nothing, and others did
+
+    @property
+    def has_records(self) -> bool:
+        return any(page.count for page in self.pages)
 
 
 @dataclass(slots=True)
@@ -193,23 +202,40 @@ class Looks(Generic[P]):
             head.partition: head.next_offset - positions[head.partition]
             for head in _turned(heads, wanted.turn)
         }
+        ends = {head.partition: head.next_offset for head in heads}
         pages: list[P] = []
+        left_out: list[tuple[int, LeftOut]] = []
+        damaged: list[DamagedBatch] = []
         bytes_left = wanted.max_bytes
         for partition, records in shares(available, wanted.limit).items():
-            page = self.fetch(
-                topic.id,
-                partition,
-                positions[partition],
-                max_records=records,
-                max_bytes=bytes_left,
-            )
-            pages.append(page)
-            positions[partition] = page.next_offset
-            bytes_left -= page.nbytes
+            at, end = positions[partition], ends[partition]
+            try:
+                page = self._page(topic, partition, at, records, bytes_left)
+                if page.next_offset > end:  # behind what was left out there are more records
+                    within = sum(min(each.next_offset, end) - each.first_offset
+                                 for each in page.left_out if each.first_offset < end)  # fmt: skip
+                    fewer = min(records, end - at - within)
+                    if fewer > 0:
+                        page = self._page(topic, partition, at, fewer, bytes_left)
+            except DamagedBatch as damage:
+                damaged.append(damage)
+                continue
+            left_out += ((partition, each) for each in page.left_out if each.first_offset < end)
+            positions[partition] = min(page.next_offset, end)
+            if page.next_offset <= end:
+                pages.append(page)
+                bytes_left -= page.nbytes
             if bytes_left <= 0:
                 break
+        if damaged and not any(page.count for page in pages):
+            raise damaged[0]
         has_more = any(head.next_offset > positions[head.partition] for head in heads)
-        return Found(topic, tuple(pages), positions, has_more, self._place)
+        return Found(
+            topic, tuple(pages), positions, has_more, self._place, tuple(left_out), tuple(damaged)
+        )
+
+    def _page(self, topic: Topic, partition: int, at: int, records: int, size: int) -> P:
+        return self.fetch(topic.id, partition, at, max_records=records, max_bytes=size)
 
     def _position(self, topic: Topic, head: PartitionOffsets) -> int | None:
         """Where the group is, never before what is kept; None when that is not known."""

@@ -89,6 +89,10 @@ class ConsumeRequest(OfTopic):
         allow_inf_nan=False,
         description="How long to wait when there is nothing; more than the cap is the cap.",
     )
+    on_damage: Literal["fail", "skip"] = Field(
+        "fail",
+        description="At a batch that cannot be decoded: DamagedBatch, or go on behind it.",
+    )
     member_id: Member | None = Field(
         None,
         description="Of a member of the group, as an answer gave it. Without generation: join "
@@ -146,6 +150,21 @@ class Message(Answer):
     headers: list[Header]
 
 
+class DamagedRange(Answer):
+    """A batch that cannot be decoded: no records come from there."""
+
+    partition_id: int
+    first_offset: int
+    next_offset: int = Field(description="The first one behind it.")
+    reason: str
+
+
+class LeftOutRange(DamagedRange):
+    """Offsets that were passed over."""
+
+    damaged: bool = Field(description="False where it was skipped in the log, for all readers.")
+
+
 class ConsumeAnswer(Answer):
     """Records, and where to go on."""
 
@@ -159,6 +178,12 @@ class ConsumeAnswer(Answer):
     has_more: bool
     unsettled: str | None = Field(
         None, description="Why the group may be elsewhere in Kafka, if that did not say in time."
+    )
+    left_out: list[LeftOutRange] | None = Field(
+        None, description="Offsets that were passed over, if there were some."
+    )
+    damaged: list[DamagedRange] | None = Field(
+        None, description="Where partitions cannot be read on, if others gave records."
     )
     member_id: str | None = Field(
         None, description="Of a group that is read without partition_id: for the next calls."
@@ -370,6 +395,9 @@ class WorkerHealth(Answer):
 class Health(Answer):
     status: str
     writes: str | None = Field(None, description="Whether writes are taken, and why not.")
+    damaged: str | None = Field(
+        None, description="How many stored batches cannot be decoded, if some cannot."
+    )
     workers: dict[str, WorkerHealth] | None = Field(
         None, description="The host's worker processes, if it has some."
     )

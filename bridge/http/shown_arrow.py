@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from duolog.bridge.http.arrow_messages import Splice
 from duolog.bridge.http.looking import Found
-from duolog.bridge.http.shown_json import member_fields
+from duolog.bridge.http.shown_json import member_fields, without_records
 from duolog.bridge.http.stored_pages import StoredBatch, StoredPage
 from duolog.log.batch import RECORD_SCHEMA
 from duolog.log.fetched import Fetched, FetchedBatch
@@ -57,6 +57,7 @@ def arrow_answer(
             ),
             "has_more": json.dumps(found.has_more),
             **({} if unsettled is None else {"unsettled": unsettled}),
+            **{name: json.dumps(said) for name, said in without_records(found).items()},
             **{
                 name: said if isinstance(said, str) else json.dumps(said)
                 for name, said in member_fields(found.place).items()

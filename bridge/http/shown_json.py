@@ -30,11 +30,39 @@ def consume_answer(found: Found[Fetched], unsettled: str | None = None) -> bytes
             "next_offsets": {str(each): at for each, at in sorted(found.next_offsets.items())},
             "has_more": found.has_more,
             **({} if unsettled is None else {"unsettled": unsettled}),
+            **without_records(found),
             **member_fields(found.place),
         },
         separators=(",", ":"),
     )
     return f'{{"messages":[{messages}],{rest[1:]}'.encode()
+
+
+def without_records(found: Found[Any]) -> dict[str, Any]:
+    """What was passed over, and partitions that stand at a damaged batch."""
+    told: dict[str, Any] = {}
+    if found.left_out:
+        told["left_out"] = [
+            {
+                "partition_id": partition,
+                "first_offset": each.first_offset,
+                "next_offset": each.next_offset,
+                "damaged": each.is_damaged,
+                "reason": each.reason,
+            }
+            for partition, each in found.left_out
+        ]
+    if found.damaged:
+        told["damaged"] = [
+            {
+                "partition_id": each.partition,
+                "first_offset": each.first_offset,
+                "next_offset": each.next_offset,
+                "reason": each.reason,
+            }
+            for each in found.damaged
+        ]
+    return told
 
 
 def member_fields(place: Place | None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from duolog.bridge.metrics.exposition import MEDIA_TYPE, exposition
 from duolog.bridge.metrics.looked_up import LookedUp
 from duolog.bridge.metrics.names import INFO, START_TIME
 from duolog.errors import DuologError
+from duolog.log.damage_model import DamagedOffsets
 
 _ANSWERS_WITHIN_SECONDS: Final = 2.0
 
@@ -41,6 +42,9 @@ class Watching:
         if why is not None:
             return Refusal(503, "NotReady", why, retry_after_seconds=1).response()
         shown = {"status": "ready", "writes": _writes(host)}
+        damaged = _damaged(await host.watchers.run(host.log.damage))
+        if damaged is not None:
+            shown["damaged"] = damaged
         workers = host.workers_shown()
         return json_response({**shown, "workers": workers} if workers else shown)
 
@@ -81,6 +85,16 @@ def _writes(host: Host) -> str:
     free = shutil.disk_usage(host.log.folder).free
     least = host.log.options.min_free_bytes
     return "ok" if free >= least else f"refused: {free >> 20} MiB are free, {least >> 20} are kept"
+
+
+def _damaged(found: tuple[DamagedOffsets, ...]) -> str | None:
+    """Without names, since anybody may ask. All other records are served: the host is ready."""
+    if not found:
+        return None
+    partitions = len({(damage.topic, damage.partition) for damage in found})
+    batches = "1 damaged batch" if len(found) == 1 else f"{len(found)} damaged batches"
+    places = "1 partition" if partitions == 1 else f"{partitions} partitions"
+    return f"{batches} in {places}: see system.partitions, and `duolog topic skip`"
 
 
 def _nothing() -> None:

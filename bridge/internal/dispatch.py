@@ -62,6 +62,7 @@ class Dispatch:
     def fetch(self, sent: dict[str, Any]) -> bytes:
         """Encoded batches, but for those that the client holds already."""
         held_topic_id, held_upto = sent.pop("held_topic_id", None), sent.pop("held_upto", None)
+        skip_damaged = bool(sent.pop("skip_damaged", False))
         if sent.keys() != {"reference", "partition", "offset", "max_records", "max_bytes"}:
             raise InvalidRequest("A fetch has other arguments. Use the same Duolog on both sides.")
         if isinstance(sent["max_bytes"], int):
@@ -69,8 +70,8 @@ class Dispatch:
         if held_topic_id is not None:
             topic = self._log.topic(sent["reference"])
             if topic.id == held_topic_id:
-                return to_frames(self._beyond(held_upto, **sent))
-        return to_frames(self._log.fetch_encoded(**sent))
+                return to_frames(self._beyond(held_upto, skip_damaged=skip_damaged, **sent))
+        return to_frames(self._log.fetch_encoded(**sent, skip_damaged=skip_damaged))
 
     def _beyond(
         self,
@@ -81,11 +82,17 @@ class Dispatch:
         offset: int,
         max_records: int,
         max_bytes: int,
+        skip_damaged: bool,
     ) -> FetchedEncoded:
         wanted = offset + max_records - held_upto
         if wanted > 0:
             return self._log.fetch_encoded(
-                reference, partition, held_upto, max_records=wanted, max_bytes=max_bytes
+                reference,
+                partition,
+                held_upto,
+                max_records=wanted,
+                max_bytes=max_bytes,
+                skip_damaged=skip_damaged,
             )
         topic = self._log.topic(reference)
         head = self._log.offsets(reference)[partition]

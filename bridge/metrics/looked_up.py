@@ -37,6 +37,12 @@ class LookedUp:
             found.setdefault(names.TOPIC_START, []).append((labels, head.start))
             found.setdefault(names.TOPIC_NEXT, []).append((labels, head.next_offset))
             found.setdefault(names.TOPIC_BYTES, []).append((labels, head.bytes))
+        damaged: dict[tuple[str, str], float] = {}
+        for damage in self._log.damage():
+            place = damage.topic, str(damage.partition)
+            count = damage.next_offset - damage.first_offset
+            damaged[place] = damaged.get(place, 0) + count
+        found[names.TOPIC_DAMAGED] = list(damaged.items())
         self._add_groups(found, heads)
         stats = self._log.stats()
         for metric, number in (
@@ -112,7 +118,7 @@ class LookedUp:
             return known
         topic, partition, offset = place
         try:
-            read = self._log.fetch(topic, partition, offset, max_records=1)
+            read = self._log.fetch(topic, partition, offset, max_records=1, skip_damaged=True)
         except (NotFound, OffsetOutOfRange):  # gone meanwhile
             return otherwise
         if not read.batches:

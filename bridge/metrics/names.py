@@ -131,6 +131,13 @@ TOPIC_NEXT = Metric(
 TOPIC_BYTES = Metric(
     "topic_partition_bytes", Kind.GAUGE, "Bytes of the batches that are kept.", _PLACE
 )
+TOPIC_DAMAGED = Metric(
+    "topic_partition_damaged_offsets",
+    Kind.GAUGE,
+    "Offsets in batches that cannot be decoded and were not skipped, as far as readers have met "
+    "them. Only partitions that have some.",
+    _PLACE,
+)
 
 GROUP_POSITION = Metric(
     "consumergroup_position",

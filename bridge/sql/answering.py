@@ -21,6 +21,7 @@ READING: Final = frozenset(
     {
         *("topic", "topics", "offsets", "resolve", "group_positions"),
         "group_members",
+        *("look_for_damage", "damage", "holes"),
         *("mirrors", "mirror_modes", "mirror_reports"),
     }
 )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from duolog.log.access import TopicRef
+    from duolog.log.damage_model import DamagedOffsets, Hole
     from duolog.log.fetched import Fetched, FetchedEncoded
     from duolog.log.mirror_model import Mirror
     from duolog.log.mirror_modes import MirrorModes, MirrorReport
@@ -38,8 +39,14 @@ class Ask(Protocol):
 
 class _Reader(RemoteReader):
     def __init__(self, ask: Ask) -> None:
-        super().__init__(cast("HostConnection", None), _CACHE_BYTES)
+        super().__init__(cast("HostConnection", None), _CACHE_BYTES, self._look)
         self._ask = ask
+
+    def _look(self, reference: TopicRef, partition: int, offset: int) -> DamagedOffsets | None:
+        asked = {"reference": reference, "partition": partition, "offset": offset}
+        call = calls.LOOK_FOR_DAMAGE
+        found: DamagedOffsets | None = from_wire(call.answer, self._ask(call.name, asked))
+        return found
 
     def fetch_encoded(
         self,
@@ -48,9 +55,13 @@ class _Reader(RemoteReader):
         offset: int,
         max_records: int,
         max_bytes: int,
+        *,
+        skip_damaged: bool = False,
         **held: int,
     ) -> FetchedEncoded:
         limits = {"max_records": max_records, "max_bytes": max_bytes, **held}
+        if skip_damaged:
+            limits["skip_damaged"] = True
         wanted = {"reference": reference, "partition": partition, "offset": offset, **limits}
         return from_frames(self._ask("fetch", wanted))
 
@@ -99,8 +110,16 @@ class AskedLog:
         *,
         max_records: int,
         max_bytes: int = DEFAULT_FETCH_BYTES,
+        skip_damaged: bool = False,
     ) -> Fetched:
-        return self._reader.fetch(reference, partition, offset, max_records, max_bytes)
+        limits = max_records, max_bytes
+        return self._reader.fetch(reference, partition, offset, *limits, skip_damaged=skip_damaged)
+
+    def damage(self, reference: TopicRef | None = None) -> tuple[DamagedOffsets, ...]:
+        return self._call(calls.DAMAGE, reference=reference)
+
+    def holes(self, reference: TopicRef | None = None) -> tuple[Hole, ...]:
+        return self._call(calls.HOLES, reference=reference)
 
     def _call(self, call: Call[Answered], **arguments: Any) -> Answered:
         answered: Answered = from_wire(call.answer, self._ask(call.name, to_wire(arguments)))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from duolog.bridge.http.callers import Caller
     from duolog.log.access import LogAccess, TopicRef
+    from duolog.log.damage_model import DamagedOffsets, Hole
     from duolog.log.fetched import Fetched, FetchedEncoded
     from duolog.log.mirror_model import Mirror
     from duolog.log.mirror_modes import MirrorReport
@@ -95,6 +96,19 @@ class SeenLog:
         self, reference: TopicRef, partition: int, offset: int, **limits: Any
     ) -> FetchedEncoded:
         return self._log.fetch_encoded(self.topic(reference).id, partition, offset, **limits)
+
+    def look_for_damage(
+        self, reference: TopicRef, partition: int, offset: int
+    ) -> DamagedOffsets | None:
+        return self._log.look_for_damage(self.topic(reference).id, partition, offset)
+
+    def damage(self, reference: TopicRef | None = None) -> tuple[DamagedOffsets, ...]:
+        found = self._log.damage(None if reference is None else self.topic(reference).id)
+        return tuple(each for each in found if self._caller.may_use(each.topic))
+
+    def holes(self, reference: TopicRef | None = None) -> tuple[Hole, ...]:
+        found = self._log.holes(None if reference is None else self.topic(reference).id)
+        return tuple(each for each in found if self._caller.may_use(each.topic))
 
     def group_position(
         self, group: str, reference: TopicRef, partition: int
@@ -189,6 +203,12 @@ class UsedLog(SeenLog):
 
     def clear_topic(self, reference: TopicRef) -> Swept:
         return self._log.clear_topic(self.topic(reference).id)
+
+    def skip_to(
+        self, reference: TopicRef, partition: int, to_offset: int, *, by: str = ""
+    ) -> tuple[Hole, ...]:
+        who = self._caller.name or by
+        return self._log.skip_to(self.topic(reference).id, partition, to_offset, by=who)
 
     def drop_topic(self, reference: TopicRef) -> Swept:
         return self._log.drop_topic(self.topic(reference).id)

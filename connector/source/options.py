@@ -62,6 +62,11 @@ SOURCE_OPTIONS: Final = (
         "`false`: go on with a warning where records, partitions or topics are gone",
         "true",
     ),
+    Option(
+        "skipDamaged",
+        "`true`: go on with a warning behind stored batches that cannot be decoded",
+        "false",
+    ),
     Option("includeHeaders", "`true` adds the column `headers`", "false"),
     Option(
         "includeChange",
@@ -95,6 +100,7 @@ class SourceOptions:
     min_partitions: int | None = None
     max_records: int | None = None
     fail_on_data_loss: bool = True
+    skip_damaged: bool = False
     include_headers: bool = False
     include_change: bool = False
     decode: bool = False
@@ -129,6 +135,7 @@ class SourceOptions:
             min_partitions=_number(known, "minPartitions"),
             max_records=_number(known, "maxRecordsPerPartition"),
             fail_on_data_loss=_flag(known, "failOnDataLoss", "true"),
+            skip_damaged=_flag(known, "skipDamaged"),
             include_headers=_flag(known, "includeHeaders"),
             include_change=_flag(known, "includeChange"),
             decode=_flag(known, "decode"),

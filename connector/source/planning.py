@@ -59,7 +59,7 @@ def _task_plan(options: SourceOptions, values: ValueColumns | None, schema: Stru
             f"A log has its own columns ({', '.join(columns.names)}), as Spark's Kafka source has. "
             "Leave out schema(...)."
         )
-    return TaskPlan(options.place, columns, options.fail_on_data_loss, values)
+    return TaskPlan(options.place, columns, options.fail_on_data_loss, values, options.skip_damaged)
 
 
 def _columns(options: SourceOptions) -> Columns:

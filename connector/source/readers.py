@@ -40,6 +40,7 @@ class TaskPlan:
     columns: Columns
     fail_on_data_loss: bool
     values: ValueColumns | None = None
+    skip_damaged: bool = False
 
     def tasks(self, options: SourceOptions, ranges: list[Range]) -> list[InputPartition]:
         written = None
@@ -58,7 +59,12 @@ class TaskPlan:
         decode = None
         if self.values is not None and wanted.written is not None:
             decode = self.values.decoder(wanted.written, self.place).decode
-        found = read_range(self.place, wanted.range, fail_on_data_loss=self.fail_on_data_loss)
+        found = read_range(
+            self.place,
+            wanted.range,
+            fail_on_data_loss=self.fail_on_data_loss,
+            skip_damaged=self.skip_damaged,
+        )
         for batch in found:
             value = None if decode is None else decode(wanted.range.place, batch)
             yield self.columns.rows(wanted.range.place, batch, value)

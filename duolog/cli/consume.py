@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,7 @@ from duolog.log.first_positions import known_or_first
 if TYPE_CHECKING:
     from duolog.cli.avro_pages import AvroPages
     from duolog.log import LogAccess
+    from duolog.log.damage_model import LeftOut
     from duolog.log.model import GroupPosition, Start, Topic
 
 _LOOK_AT_READER_SECONDS = 1.0
@@ -65,6 +67,10 @@ def consume(
             "printed. Without it the group is only looked at.",
         ),
     ] = False,
+    skip_damaged: Annotated[
+        bool,
+        typer.Option("--skip-damaged", help="Go on behind batches that cannot be decoded."),
+    ] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Keys and values in base64, exactly.")] = False,
     log: LogFolder = None,
     url: HostUrl = None,
@@ -87,8 +93,13 @@ def consume(
     with opened(log, url, token) as opened_log:
         found = opened_log.topic(topic)
         numbers = tuple(range(found.partitions)) if partition is None else (partition,)
-        positions = _positions(opened_log, found, numbers, group, start, begins=ack)
-        turns = Turns(opened_log, found, positions)
+        turns = Turns(
+            opened_log,
+            found,
+            _positions(opened_log, found, numbers, group, start, begins=ack),
+            skip_damaged=skip_damaged,
+            passed_over=partial(_say_left_out, found),
+        )
         lines = Lines(found, raw=raw)
         avro = None if raw else _avro_pages(opened_log, found)
         left = limit
@@ -105,6 +116,13 @@ def consume(
             if ack and group is not None:
                 opened_log.ack(group, found.id, page.next_offset - 1, page.partition)
             left = None if left is None else left - page.count
+
+
+def _say_left_out(topic: Topic, partition: int, left_out: LeftOut) -> None:
+    output.note(
+        f"Offsets {left_out.first_offset}-{left_out.next_offset - 1} of topic '{topic.name}' "
+        f"partition {partition} are left out: {left_out.reason}"
+    )
 
 
 def _avro_pages(log: LogAccess, topic: Topic) -> AvroPages | None:

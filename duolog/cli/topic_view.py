@@ -9,6 +9,7 @@ from duolog.log.model import PartitionOffsets, Retention, Topic, words
 
 if TYPE_CHECKING:
     from duolog.log import LogAccess
+    from duolog.log.damage_model import DamagedOffsets, Hole
 
 HEADINGS = ["topic", "alias", ">partitions", ">records", ">size", "kept", ">routes"]
 
@@ -31,8 +32,16 @@ def row(topic: Topic, offsets: Offsets) -> list[str]:
 def show(log: LogAccess, topic: Topic, *, as_json: bool) -> None:
     """All about one topic."""
     offsets = log.offsets(topic.id)
+    damage, holes = log.damage(topic.id), log.holes(topic.id)
     if as_json:
-        output.json_line({**summary(topic, offsets), "offsets": list(map(_offsets, offsets))})
+        output.json_line(
+            {
+                **summary(topic, offsets),
+                "offsets": list(map(_offsets, offsets)),
+                "damaged": list(map(_damage_fields, damage)),
+                "skipped": list(map(hole_fields, holes)),
+            }
+        )
         return
     settings = topic.settings
     window = settings.dedup_window_seconds
@@ -65,6 +74,30 @@ def show(log: LogAccess, topic: Topic, *, as_json: bool) -> None:
             for each in offsets
         ],
     )
+    if damage:
+        output.blank()
+        output.table(
+            [">partition", "state", "found", "why"],
+            [
+                [str(each.partition), each.state, shown.moment(each.found_at_ms), each.reason]
+                for each in damage
+            ],
+        )
+    if holes:
+        output.blank()
+        output.table(
+            [">partition", "skipped", "when", "by", "why"],
+            [
+                [
+                    str(each.partition),
+                    f"offsets {each.first_offset}-{each.next_offset - 1}",
+                    shown.moment(each.at_ms),
+                    each.by,
+                    each.reason,
+                ]
+                for each in holes
+            ],
+        )
     if topic.routes:
         output.blank()
         output.table(
@@ -114,6 +147,31 @@ def summary(topic: Topic, offsets: Offsets) -> dict[str, Any]:
             }
             for route in topic.routes
         ],
+    }
+
+
+def _damage_fields(damage: DamagedOffsets) -> dict[str, Any]:
+    return {
+        "partition": damage.partition,
+        "state": damage.state,
+        "first_offset": damage.first_offset,
+        "next_offset": damage.next_offset,
+        "reason": damage.reason,
+        "found_at_ms": damage.found_at_ms,
+    }
+
+
+def hole_fields(hole: Hole) -> dict[str, Any]:
+    """The JSON object of what was skipped."""
+    return {
+        "topic": hole.topic,
+        "partition": hole.partition,
+        "first_offset": hole.first_offset,
+        "next_offset": hole.next_offset,
+        "skipped_by": hole.by,
+        "skipped_at_ms": hole.at_ms,
+        "reason": hole.reason,
+        "batch_bytes": hole.batch_bytes,
     }
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import getpass
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +13,9 @@ from duolog.cli import output, shown, topic_view
 from duolog.cli.opening import confirmed, opened
 from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, TopicName, Yes
 from duolog.log.model import Envelope, Format, Retention, Swept, Topic, TopicSettings
+
+if TYPE_CHECKING:
+    from duolog.log import LogAccess
 
 app = typer.Typer(no_args_is_help=True, help="Make, change, look at and remove topics.")
 
@@ -195,6 +201,76 @@ def delete(
         confirmed(f"Delete topic '{found.name}' with {shown.things(held, 'record')}?", yes=yes)
         swept = opened_log.drop_topic(found.id)
     _report(found, swept, "Deleted", as_json=as_json)
+
+
+@app.command()
+def skip(
+    topic: TopicName,
+    partition: Annotated[
+        int, typer.Option("--partition", metavar="P", min=0, help="Of this partition.")
+    ],
+    to: Annotated[
+        int,
+        typer.Option(
+            "--to",
+            metavar="OFFSET",
+            min=0,
+            help="The offset behind the damaged batch: the first one that is read again.",
+        ),
+    ],
+    yes: Yes = False,
+    log: LogFolder = None,
+    url: HostUrl = None,
+    token: HostToken = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give up the records of damaged batches before an offset.
+
+    Readers, the mirror and groups pass over their offsets, which stay used.
+    Only what cannot be decoded is given up; restore a backup if you can.
+    """
+    with opened(log, url, token) as opened_log:
+        found = opened_log.topic(topic)
+        damage = _damage_before(opened_log, found, partition, to)
+        if damage:
+            places = ", ".join(f"{first}-{stop - 1}" for first, stop in damage)
+            count = sum(stop - first for first, stop in damage)
+            confirmed(
+                f"Give up {shown.things(count, 'record')} of topic '{found.name}' partition "
+                f"{partition}, at offsets {places}?",
+                yes=yes,
+            )
+        holes = opened_log.skip_to(found.id, partition, to, by=_who())
+    for hole in holes:
+        if as_json:
+            output.json_line(topic_view.hole_fields(hole))
+        else:
+            output.note(
+                f"Skipped offsets {hole.first_offset}-{hole.next_offset - 1} of topic "
+                f"'{hole.topic}' partition {hole.partition}: {shown.things(hole.count, 'record')} "
+                "given up."
+            )
+
+
+def _damage_before(log: LogAccess, topic: Topic, partition: int, to: int) -> list[tuple[int, int]]:
+    """What a skip would give up, to be asked about. The log decides for itself."""
+    from duolog.errors import OffsetOutOfRange
+
+    with suppress(OffsetOutOfRange):  # the skip says what is wrong
+        log.look_for_damage(topic.id, partition, max(0, to - 1))
+    return [
+        (each.first_offset, each.next_offset)
+        for each in log.damage(topic.id)
+        if each.partition == partition and each.next_offset <= to
+    ]
+
+
+def _who() -> str:
+    """Who this machine takes the caller for."""
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (KeyError, OSError):  # a user without a name, as in a container
+        return socket.gethostname()
 
 
 def _report(topic: Topic, swept: Swept, done: str, *, as_json: bool) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from duolog.log import LogAccess
+    from duolog.log.damage_model import LeftOut
     from duolog.log.fetched import Fetched
     from duolog.log.model import Topic
 
@@ -15,8 +18,18 @@ PAGE_RECORDS = 500
 class Turns:
     """Pages of a topic's partitions, in turns. `positions` is where each goes on."""
 
-    def __init__(self, log: LogAccess, topic: Topic, positions: dict[int, int]) -> None:
+    def __init__(
+        self,
+        log: LogAccess,
+        topic: Topic,
+        positions: dict[int, int],
+        *,
+        skip_damaged: bool = False,
+        passed_over: Callable[[int, LeftOut], object] = lambda _partition, _left_out: None,
+    ) -> None:
         self._log = log
+        self._skip_damaged = skip_damaged
+        self._passed_over = passed_over
         self._topic = topic
         self._order = list(positions)
         self.positions = positions
@@ -33,9 +46,15 @@ class Turns:
             partition = self._order.pop(0)
             self._order.append(partition)
             page = self._log.fetch(
-                self._topic.id, partition, self.positions[partition], max_records=share
+                self._topic.id,
+                partition,
+                self.positions[partition],
+                max_records=share,
+                skip_damaged=self._skip_damaged,
             )
+            for left_out in page.left_out:
+                self._passed_over(partition, left_out)
+            self.positions[partition] = page.next_offset  # a hole has offsets and no records
             if page.count:
-                self.positions[partition] = page.next_offset
                 return page
         return None

@@ -27,7 +27,7 @@ _PARTS = {"key": Part.KEY, "value": Part.VALUE}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Page:
-    """Records of one partition that follow one another, as the log keeps them."""
+    """Records of one partition in their order, as the log keeps them."""
 
     topic: str
     partition: int
@@ -36,9 +36,9 @@ class Page:
 
     def undecodable(self, row: int, reason: str) -> Undecodable:
         """Something is wrong with one record, to be raised."""
+        offset = self.records.column("offset")[row].as_py()
         return Undecodable(
-            f"Offset {self.first_offset + row} of topic '{self.topic}' partition "
-            f"{self.partition}: {reason}"
+            f"Offset {offset} of topic '{self.topic}' partition {self.partition}: {reason}"
         )
 
     def somewhere(self, error: DuologError) -> Undecodable:

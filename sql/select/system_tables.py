@@ -62,6 +62,8 @@ PARTITIONS = pa.schema(
         ("records", pa.int64()),
         ("bytes", pa.int64()),
         ("last_ts", _MOMENT),
+        ("state", pa.string()),  # ok, or where damaged batches are
+        ("skipped", pa.int64()),  # offsets of holes
     ]
 )
 TOPIC_OFFSETS = pa.schema(
@@ -164,6 +166,13 @@ def _sources(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
 
 
 def _partitions(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
+    states: dict[tuple[str, int], list[str]] = {}
+    for damage in log.damage():
+        states.setdefault((damage.topic, damage.partition), []).append(damage.state)
+    skipped: dict[tuple[str, int], int] = {}
+    for hole in log.holes():
+        place = hole.topic, hole.partition
+        skipped[place] = skipped.get(place, 0) + hole.count
     for topic in log.topics():
         for head in log.offsets(topic.id):
             yield {
@@ -175,6 +184,8 @@ def _partitions(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
                 "records": head.next_offset - head.start,
                 "bytes": head.bytes,
                 "last_ts": None if head.last_offset is None else _moment(head.last_ts_ms),
+                "state": ", ".join(states.get((topic.name, head.partition), [])) or "ok",
+                "skipped": skipped.get((topic.name, head.partition), 0),
             }
 
 
@@ -241,7 +252,7 @@ def _waiting_seconds(
     log: LogAccess, clock: Clock, head: PartitionOffsets, offset: int
 ) -> float | None:
     try:
-        first = log.fetch(head.topic, head.partition, offset, max_records=1)
+        first = log.fetch(head.topic, head.partition, offset, max_records=1, skip_damaged=True)
     except OffsetOutOfRange:  # retention was quicker
         return None
     for record in first:

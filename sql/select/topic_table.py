@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset
 
 from duolog.errors import OffsetOutOfRange
@@ -140,9 +141,13 @@ class TopicTable(pa.dataset.Dataset):  # type: ignore[misc]
                     raise
                 at = error.earliest
                 continue
-            if not fetched.count:
+            if fetched.next_offset <= at:
                 return
-            yield _page(self._topic, partition, at, fetched.table())
+            records = fetched.table()
+            if fetched.left_out:  # behind what was passed over it may have gone beyond the end
+                records = records.filter(pc.less(records.column("offset"), end))
+            if records.num_rows:
+                yield _page(self._topic, partition, at, records)
             at = fetched.next_offset
             size = min(2 * size, PAGE_RECORDS)
 
@@ -210,6 +215,7 @@ def _sample(log: LogAccess, topic: Topic) -> list[Page]:
                     start,
                     max_records=share,
                     max_bytes=max(1, SAMPLE_BYTES // (2 * len(heads))),
+                    skip_damaged=True,
                 )
             except OffsetOutOfRange:  # retention was quicker
                 continue

@@ -55,6 +55,10 @@ class Form:
         while self._opened:
             self._opened.pop().close()
 
+    def owner(self) -> EmbeddedLog:
+        """The log in its owner's hands, for what no reader may do to it."""
+        raise NotImplementedError
+
     def do_duties(self, log: LogAccess) -> None:
         """What the log's owner does by itself from time to time."""
         log.enforce_retention()
@@ -70,6 +74,11 @@ class Form:
 class EmbeddedForm(Form):
     """In this process."""
 
+    def owner(self) -> EmbeddedLog:
+        (log,) = self._opened
+        assert isinstance(log, EmbeddedLog)
+        return log
+
     def _open(self) -> LogAccess:
         return reach(self.folder, create=True, options=self._options)
 
@@ -78,6 +87,10 @@ class HostedForm(Form):
     """In another process's hands, on this machine."""
 
     _host: tuple[EmbeddedLog, str] | None = None
+
+    def owner(self) -> EmbeddedLog:
+        assert self._host is not None
+        return self._host[0]
 
     def _open(self) -> LogAccess:
         url = self._hosted()

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from duolog.bridge.http.looking import Looks, Wanted
+from duolog.bridge.http.looking import Looks, Share, Wanted
 from duolog.bridge.http.starts import AtOffsets, Begin
+from duolog.bridge.http.stored_pages import fetch_stored
+from duolog.bridge.members.coordinator import Place
 from duolog.errors import OffsetOutOfRange, UnknownPartition
 from duolog.log import EmbeddedLog, open_log
 from duolog.log.fetched import Fetched
 from duolog.log.model import AtOffset, AtTimestamp, Earliest, Latest, Record, TopicSettings
+from tests.support.poison import Poison, poison
+from tests.support.records import STREAM, part_of
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +101,30 @@ def test_an_offset_that_is_not_kept_is_left_to_the_look(log: EmbeddedLog) -> Non
 def test_a_partition_that_is_not_there_is_refused_at_once(log: EmbeddedLog) -> None:
     with pytest.raises(UnknownPartition):
         looks(log, "two", Latest(), partition=7).glance()
+
+
+@pytest.mark.parametrize("upto", range(9, 31))
+@pytest.mark.parametrize("form", ["decoded", "stored"])
+def test_a_member_reads_over_a_hole_up_to_what_is_in_kafka(
+    tmp_path: Path, upto: int, form: str
+) -> None:
+    with open_log(tmp_path / "log") as log:
+        topic = log.create_topic("holed")
+        for epoch in range(3):
+            log.append(STREAM, epoch, [part_of(topic, {0: [b"v"] * 10})])
+        poison(log, "holed", 0, 10, Poison.MISSING)
+        log.skip_to("holed", 0, 20)
+        log.seek("g", "holed", 0, 5)
+        wanted = Wanted(topic.id, "g", None, Latest(), 5000, 1 << 20)
+        place = Place("m", 1, frozenset({0}), frozenset())
+        fetch: Any = log.fetch if form == "decoded" else partial(fetch_stored, log)
+        found = Looks(log, wanted, fetch, Share(place, {0: upto})).look()
+    offsets = [
+        offset
+        for page in found.pages
+        for batch in page.batches
+        for offset in range(batch.base_offset, batch.next_offset)
+    ]
+    assert offsets == [at for at in range(5, upto) if not 10 <= at < 20]
+    # It may stop before the hole, and the next poll passes over it.
+    assert found.next_offsets[0] in ({10, upto} if 10 <= upto <= 20 else {upto})

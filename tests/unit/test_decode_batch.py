@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duolog.bridge.kafka.wire.compression import Compression
-from duolog.bridge.kafka.wire.decode_batch import SCHEMA, DamagedBatch, decode_batch
+from duolog.bridge.kafka.wire.decode_batch import SCHEMA, DamagedKafkaBatch, decode_batch
 from duolog.bridge.kafka.wire.record_batch import encode_batch
 from duolog.log.batch import RECORD_SCHEMA
 from duolog.log.mirror_model import MirrorProducer
@@ -76,7 +76,7 @@ def test_a_flipped_bit_is_noticed(rows: list[dict[str, Any]], data: st.DataObjec
     batch = bytearray(encoded(rows))
     at = data.draw(st.integers(23, len(batch) - 1))
     batch[at] ^= 1 << data.draw(st.integers(0, 7))
-    with pytest.raises(DamagedBatch):
+    with pytest.raises(DamagedKafkaBatch):
         decode_batch(bytes(batch))
 
 
@@ -91,7 +91,7 @@ def test_nonsense_with_a_right_checksum_is_refused_or_is_records(
     batch[17:21] = struct.pack(">I", google_crc32c.value(bytes(batch[21:])))
     try:
         found = decode_batch(bytes(batch))
-    except (DamagedBatch, pa.ArrowInvalid):
+    except (DamagedKafkaBatch, pa.ArrowInvalid):
         return
     assert found is not None
     assert len(found.offsets) == len(rows)

@@ -172,3 +172,12 @@ def test_a_mirror_of_a_restored_log_knows_what_others_had_written() -> None:
     write(stored, None, restored)
     assert b'"restored_kafka_offset":9' in stored.entries[b"m" + PLACE]
     assert loaded(stored) == {WHERE: restored}
+
+
+def test_a_skip_of_damage_has_a_version_that_an_older_duolog_refuses() -> None:
+    skipped = replace(MIRROR, skips=(*MIRROR.skips, Skip(40, 3, SkipReason.DAMAGED)))
+    stored = Stored(dict(VERSION_1))
+    write(stored, MIRROR, skipped)
+    key = b"s" + PLACE + bytes.fromhex("0000000000000028")
+    assert stored.entries[key] == bytes.fromhex("02000000000000000303")
+    assert loaded(stored) == {WHERE: skipped}

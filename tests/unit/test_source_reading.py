@@ -16,11 +16,12 @@ from duolog.connector.source.choice import Place
 from duolog.connector.source.columns import Columns
 from duolog.connector.source.ranges import Range
 from duolog.connector.source.reading import read_range
-from duolog.errors import RecordsLost
+from duolog.errors import DamagedBatch, RecordsLost
 from duolog.log import EmbeddedLog, LogOptions
 from duolog.log.fetched import FetchedBatch
 from duolog.log.model import Mode, Op, Record, TopicSettings, Writer
 from duolog.log.part import PartBuilder
+from tests.support.poison import Poison, poison
 from tests.support.records import record_batch
 
 ORDERS = Place("orders", 1, 0)
@@ -105,6 +106,32 @@ def test_what_goes_while_it_is_read_is_told(
     with caplog.at_level(logging.WARNING, "duolog.connector"):
         assert offsets(read(path, 100, 302, fail_on_data_loss=False)) == left
     assert told in caplog.text
+
+
+@pytest.mark.parametrize("kind", list(Poison))
+@pytest.mark.parametrize("chunk_bytes", [1, 1 << 20])
+def test_damage_fails_a_task_or_is_skipped(
+    path: Path, kind: Poison, chunk_bytes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with duolog.open_log(path) as log:
+        poison(log, "orders", 0, 100, kind)
+    with pytest.raises(DamagedBatch) as raised:
+        read(path, 20, 280, chunk_bytes=chunk_bytes)
+    assert (raised.value.first_offset, raised.value.next_offset) == (100, 150)
+    kept = [*range(20, 100), *range(150, 280)]
+    told = "Offsets 100 to 149 of topic 'orders' partition 0 are left out"
+    with caplog.at_level(logging.WARNING, "duolog.connector"):
+        assert offsets(read(path, 20, 280, skip_damaged=True, chunk_bytes=chunk_bytes)) == kept
+    assert told in caplog.text
+    inside = [*range(150, 200)]
+    assert offsets(read(path, 120, 200, skip_damaged=True, chunk_bytes=chunk_bytes)) == inside
+    with duolog.open_log(path) as log:
+        log.skip_to("orders", 0, 150)
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "duolog.connector"):
+        assert offsets(read(path, 20, 280, chunk_bytes=chunk_bytes)) == kept
+    assert told in caplog.text
+    assert read(path, 110, 140, chunk_bytes=chunk_bytes) == []
 
 
 def test_a_log_that_ends_before_the_range_is_a_loss(path: Path) -> None:

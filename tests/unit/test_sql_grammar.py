@@ -40,6 +40,7 @@ from duolog.sql.statements import (
     Select,
     SetPartitions,
     SetRetention,
+    SkipDamage,
     Statement,
 )
 from duolog.sql.text import to_sql
@@ -118,6 +119,8 @@ CASES: dict[str, Statement] = {
     "DROP TOPIC t": DropTopic("t"),
     "DROP TOPIC IF EXISTS t": DropTopic("t", if_exists=True),
     "CLEAR TOPIC t": ClearTopic("t"),
+    "ALTER TOPIC t SKIP DAMAGED PARTITION 3 TO OFFSET 20": SkipDamage("t", 3, 20),
+    "CONSUME FROM t SKIP DAMAGED": Consume("t", skip_damaged=True),
     "CONSUME FROM t": Consume("t"),
     "CONSUME FROM t GROUP 'g' PARTITION 2 FROM LATEST LIMIT 5 AUTO ACK": Consume(
         "t", "g", 2, Latest(), 5, auto_ack=True
@@ -197,7 +200,7 @@ MISTAKES = {
     "CREATE TOPIC t WITH (tombstones_on_delete=^1)": "TRUE or FALSE",
     "CREATE TOPIC t WITH (envelope='flat'^": "Expected ) here, found the end",
     "CREATE TOPIC t WITH (envelope ^'flat')": "Expected = here",
-    "ALTER TOPIC t ^RENAME TO u": "Expected ADD, DROP, SET or CLEAR",
+    "ALTER TOPIC t ^RENAME TO u": "Expected ADD, DROP, SET, CLEAR or SKIP",
     "ALTER TOPIC t ADD SOURCE o ^WHERE a = 1": "Expected ON here",
     "ALTER TOPIC t ADD SOURCE o ON ^UPSERT": "Did you mean INSERT?",
     "ALTER TOPIC t ADD SOURCE o ON INSERT, ^INSERT": "here twice",
@@ -322,7 +325,12 @@ statements: st.SearchStrategy[Statement] = st.one_of(
     st.builds(SetPartitions, names, offsets),
     st.builds(DropTopic, names, st.booleans()),
     st.builds(ClearTopic, names),
-    st.builds(Consume, names, names, partitions, places, st.integers(1, MAX_LIMIT), st.booleans()),
+    st.builds(SkipDamage, names, offsets, offsets),
+    st.builds(
+        Consume,
+        *(names, names, partitions, places, st.integers(1, MAX_LIMIT)),
+        *(st.booleans(), st.booleans()),
+    ),
     st.builds(Consume, names),
     st.builds(Ack, names, names, offsets, partitions),
     st.builds(ResetGroup, names, names, places, partitions),

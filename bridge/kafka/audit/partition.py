@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,9 +26,11 @@ from duolog.bridge.kafka.audit.stretches import (
     sampled,
 )
 from duolog.errors import OffsetOutOfRange
+from duolog.log.fetched import FetchedBatch
 
 if TYPE_CHECKING:
     from duolog.log import LogAccess
+    from duolog.log.damage_model import LeftOut
     from duolog.log.mirror_model import Mirror
 
 _RECORDS_AT_ONCE = 50_000
@@ -67,9 +70,18 @@ class PartitionAudit:
         found = Differences()
         for difference in self._layout.wrong:
             found.add(difference)
-        compared = 0
+        compared = not_there = 0
+
+        def pass_over(left_out: LeftOut) -> None:
+            nonlocal not_there
+            if left_out.is_damaged:
+                found.add(_damaged(left_out))
+            else:
+                not_there += left_out.count
+            advance(left_out.count)
+
         for stretch in self._stretches:
-            for piece, ours in self._records_of(stretch):
+            for piece, ours in self._records_of(stretch, pass_over):
                 theirs = self._reader.read(
                     self._topic,
                     self._mirror.partition,
@@ -90,7 +102,7 @@ class PartitionAudit:
             pending=self._layout.pending,
             skipped=self._layout.skipped,
             foreign=foreign,
-            not_comparable=self._layout.not_comparable,
+            not_comparable=self._layout.not_comparable + not_there,
             runs=len(self._mirror.runs),
             differences=found.shown,
             counts=found.counts,
@@ -123,8 +135,13 @@ class PartitionAudit:
                     copies += 1
         return theirs.count - copies
 
-    def _records_of(self, stretch: Stretch) -> Iterator[tuple[Stretch, Any]]:
-        """The log's records of a stretch, and which part of it they are."""
+    def _records_of(
+        self, stretch: Stretch, pass_over: Callable[[LeftOut], None] = lambda _: None
+    ) -> Iterator[tuple[Stretch, Any]]:
+        """The log's records of a stretch, and which part of it they are.
+
+        `pass_over` is called with what the log has skipped of it since, or cannot decode.
+        """
         at = 0
         while at < stretch.count:
             offset = stretch.log_offset + at
@@ -135,15 +152,52 @@ class PartitionAudit:
                     offset,
                     max_records=min(_RECORDS_AT_ONCE, stretch.count - at),
                     max_bytes=_BYTES_AT_ONCE,
+                    skip_damaged=True,
                 )
             except OffsetOutOfRange as gone:  # retention went on meanwhile
                 at = min(stretch.count, max(at + 1, gone.earliest - stretch.log_offset))
                 continue
-            if not fetched.batches:
+            if fetched.next_offset <= offset:
                 return
-            ours = _as_one(batch.records for batch in fetched.batches)
-            yield stretch.part(at, ours.num_rows), ours
-            at += ours.num_rows
+            for left_out in fetched.left_out:
+                stop = min(left_out.next_offset, stretch.next_log_offset)
+                if left_out.first_offset < stop:
+                    pass_over(replace(left_out, next_offset=stop))
+            for batches in _joining(_before(fetched.batches, stretch.next_log_offset)):
+                ours = _as_one(batch.records for batch in batches)
+                first = batches[0].base_offset - stretch.log_offset
+                yield stretch.part(first, ours.num_rows), ours
+            at = fetched.next_offset - stretch.log_offset
+
+
+def _damaged(left_out: LeftOut) -> Difference:
+    first, last = left_out.first_offset, left_out.next_offset - 1
+    said = f"The log cannot decode the records at offsets {first}-{last}: {left_out.reason}"
+    return Difference(Finding.DAMAGED_IN_LOG, said, first)
+
+
+def _before(batches: Iterable[FetchedBatch], stop: int) -> Iterator[FetchedBatch]:
+    """The batches before an offset: where some were passed over, a read may go beyond it."""
+    for batch in batches:
+        if batch.base_offset >= stop:
+            return
+        if batch.next_offset > stop:
+            batch = FetchedBatch(  # noqa: PLW2901 - the part of it
+                batch.base_offset, batch.records.slice(0, stop - batch.base_offset)
+            )
+        yield batch
+
+
+def _joining(batches: Iterable[FetchedBatch]) -> Iterator[list[FetchedBatch]]:
+    """Batches that follow one another: between them lies what was skipped in the log."""
+    joined: list[FetchedBatch] = []
+    for batch in batches:
+        if joined and joined[-1].next_offset != batch.base_offset:
+            yield joined
+            joined = []
+        joined.append(batch)
+    if joined:
+        yield joined
 
 
 def _as_one(batches: Iterable[Any]) -> Any:

@@ -24,6 +24,7 @@ class Finding(StrEnum):
     RUNS_OVERLAP = "runs_overlap"
     RUN_BEYOND_KAFKA = "run_beyond_kafka"  # Kafka's log ends before a run does
     RUN_BEYOND_LOG = "run_beyond_log"
+    DAMAGED_IN_LOG = "damaged_in_log"  # cannot be decoded there, and was not skipped
     OTHER_TOPIC = "other_topic"  # deleted and made anew, or gone
     PARTITIONS_DIFFER = "partitions_differ"
     NOT_MIRRORED = "not_mirrored"  # a partition whose sisters are
@@ -81,7 +82,7 @@ class PartitionReport:
     pending: int = 0  # in the log and not yet in Kafka
     skipped: int = 0  # what Kafka could not take
     foreign: int = 0  # in Kafka, and nobody of us wrote it
-    not_comparable: int = 0  # still in Kafka, and retention has taken it from the log
+    not_comparable: int = 0  # still in Kafka, and the log has let it go, or skipped it
     runs: int = 0
     differences: tuple[Difference, ...] = ()
     counts: dict[Finding, int] = field(default_factory=dict)

@@ -20,12 +20,25 @@ from functools import partial
 from typing import Final
 
 from duolog.bridge.kafka.mirror.connections import Reconnected
-from duolog.bridge.kafka.mirror.pieces import refused_rows, with_skips
+from duolog.bridge.kafka.mirror.pieces import refused_rows, unskipped, with_skips
 from duolog.bridge.kafka.mirror.reactions import Reaction, halted_by, reaction_to
-from duolog.bridge.kafka.mirror.reading import READ_BYTES, Made, Making, Stretch, groups
+from duolog.bridge.kafka.mirror.reading import (
+    READ_BYTES,
+    Made,
+    Making,
+    Stretch,
+    groups,
+    hole_at_start,
+)
 from duolog.bridge.kafka.mirror.recovering import Recovery
 from duolog.bridge.kafka.mirror.recovery import placed
-from duolog.bridge.kafka.mirror.refused import burnt_out, halted_at, set_aside, why_refused
+from duolog.bridge.kafka.mirror.refused import (
+    burnt_out,
+    damaged,
+    halted_at,
+    set_aside,
+    why_refused,
+)
 from duolog.bridge.kafka.mirror.shared import Shared, WhenRefused, shown
 from duolog.bridge.kafka.mirror.storing import StoredRuns
 from duolog.bridge.kafka.mirror.suspicion import Suspicion, copied
@@ -34,17 +47,19 @@ from duolog.bridge.kafka.mirror.trimming import Trimming
 from duolog.bridge.kafka.wire.record_batch import KafkaBatch
 from duolog.bridge.kafka.wire.requests import Produced
 from duolog.errors import (
+    DamagedBatch,
     DuologError,
     KafkaRefused,
     KafkaTopicMissing,
     KafkaTopicRecreated,
     MirrorDiverged,
     MirrorHalted,
+    MirrorMeetsDamage,
     MirrorOfCopy,
     MirrorRefused,
     OffsetOutOfRange,
 )
-from duolog.log.fetched import FetchedEncoded
+from duolog.log.fetched import EncodedBatch, FetchedEncoded
 from duolog.log.mirror_model import Mirror, Skip, SkipReason
 from duolog.log.model import TopicPartition
 
@@ -160,9 +175,11 @@ class PartitionMirror:
 
     @property
     def _is_in_doubt(self) -> bool:
-        """Whether only the next answer of Kafka says if it may write again: it may look already."""
+        """Whether only the next batch says if it gets on: Kafka may take it, and the log may decode
+        it; or not yet.
+        """
         behind = self._shared.heads.next_offset(self._where) > self._now.next_log_offset
-        return behind and isinstance(self.trouble, MirrorRefused)
+        return behind and isinstance(self.trouble, MirrorRefused | MirrorMeetsDamage)
 
     async def _rest(self) -> None:
         """Until it is resumed."""
@@ -255,7 +272,11 @@ class PartitionMirror:
         reading = asyncio.create_task(self._read(self._now.next_log_offset))
         try:
             while True:
-                made = await reading
+                try:
+                    made = await reading
+                except DamagedBatch as met:
+                    await self._sent.join()  # what is before it counts
+                    raise await self._stopped_by(met) from met
                 if made.refused is None:
                     reading = asyncio.create_task(self._read(made.stop, made.left))
                     await self._send_made(made)
@@ -269,21 +290,49 @@ class PartitionMirror:
             if isinstance(unsent, Made) and unsent is not made:
                 self._shared.portions.release()
 
-    async def _read(self, at: int, groups: Sequence[FetchedEncoded] = ()) -> Made:
+    async def _read(self, at: int, found: Sequence[FetchedEncoded] = ()) -> Made:
         """The next batches. Whoever has sent them releases their portion."""
         shared = self._shared
         while True:
             await shared.portions.acquire()
+            hole: EncodedBatch | None = None
             try:
-                groups = groups or await self._fetch(at)
-                if groups:
+                if not found:
+                    fetched = await self._fetch(at)
+                    found, hole = groups(fetched), hole_at_start(fetched)
+                if found:
                     now_ms = shared.clock.now_ms()
-                    return await shared.in_thread(self._making().made_of, groups, now_ms)
+                    return await shared.in_thread(self._making().made_of, found, now_ms)
+                if hole is not None:
+                    await self._pass_over(at, hole.next_offset)
+                    at = hole.next_offset
             except BaseException:
                 shared.portions.release()
                 raise
             shared.portions.release()
             await shared.heads.beyond(self._where, at)
+
+    async def _pass_over(self, first: int, stop: int) -> None:
+        """What was skipped in the log is skipped here: durably, before what follows is sent."""
+        more = [
+            Skip(begin, end - begin, SkipReason.DAMAGED)
+            for begin, end in unskipped(first, stop, self._now.skips)
+        ]
+        self._runs.now = replace(self._now, skips=with_skips(self._now.skips, more))
+        await self._runs.store()
+        said = "it was damaged, and skipped in the log"
+        self._say("mirror.skipped", offset=first, records=stop - first, said=said)
+        if isinstance(self.trouble, MirrorMeetsDamage):
+            self._goes_on()
+
+    async def _stopped_by(self, met: DamagedBatch) -> Exception:
+        """The log looks for itself, and remembers it; what was skipped meanwhile is no trouble."""
+        look, topic = self._shared.log.look_for_damage, self.side.topic
+        try:
+            found = await self._shared.in_thread(look, topic.id, self.partition, met.first_offset)
+        except OffsetOutOfRange:
+            return _Again()
+        return _Again() if found is None else damaged(met)
 
     async def _send_made(self, made: Made) -> None:
         try:
@@ -307,13 +356,11 @@ class PartitionMirror:
             shared.options.offset_header,
         )
 
-    async def _fetch(self, at: int) -> list[FetchedEncoded]:
+    async def _fetch(self, at: int) -> FetchedEncoded:
         fetch, topic = self._shared.log.fetch_encoded, self.side.topic
         try:
-            return groups(
-                await self._shared.in_thread(
-                    fetch, topic.id, self.partition, at, max_bytes=READ_BYTES
-                )
+            return await self._shared.in_thread(
+                fetch, topic.id, self.partition, at, max_bytes=READ_BYTES
             )
         except OffsetOutOfRange:
             raise _Again from None  # retention was quicker: recovery skips what is gone

@@ -48,7 +48,7 @@ class Fuse:
         refused = (
             skip.next_log_offset - max(skip.first_log_offset, since)
             for skip in skips
-            if skip.reason is not SkipReason.GONE and skip.next_log_offset > since
+            if skip.reason.is_of_kafka and skip.next_log_offset > since
         )
         return sum(refused) > self.records
 

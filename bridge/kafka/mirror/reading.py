@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, Final
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from duolog.bridge.kafka.mirror.pieces import Limits, cut, refused_rows, unskipp
 from duolog.bridge.kafka.wire.compression import Compression
 from duolog.bridge.kafka.wire.offset_header import with_offset_header
 from duolog.bridge.kafka.wire.record_batch import KafkaBatch, encode_batch, sequence_of
+from duolog.errors import DamagedBatch
 from duolog.log.fetched import EncodedBatch, FetchedEncoded
 from duolog.log.mirror_model import Mirror, MirrorProducer
 
@@ -57,6 +59,10 @@ class Made:
     left: tuple[FetchedEncoded, ...] = ()
     refused: Stretch | None = None
 
+    def behind(self, batches: list[tuple[Stretch, KafkaBatch]]) -> Made:
+        """The same, with others before it."""
+        return replace(self, batches=[*batches, *self.batches])
+
 
 @dataclass(frozen=True, slots=True)
 class Making:
@@ -73,11 +79,23 @@ class Making:
         """The batches of these groups, up to a bound. Takes a while.
 
         At once, since handing over from thread to thread takes as long as one of these steps.
+        A damaged batch is met when nothing is left before it: DamagedBatch.
         """
         batches: list[tuple[Stretch, KafkaBatch]] = []
         made_bytes = 0
         for nth, group in enumerate(groups, 1):
-            stretch, left = stretch_of(group, self.offset_header), tuple(groups[nth:])
+            left = tuple(groups[nth:])
+            try:
+                stretch = stretch_of(group, self.offset_header)
+            except DamagedBatch as damage:
+                before, behind = cut_before(group, damage.first_offset)
+                if before is not None:
+                    return replace(self.made_of((before,), now_ms), left=(behind, *left)).behind(
+                        batches
+                    )
+                if batches:
+                    return Made(batches, group.offset, (group, *left))
+                raise
             parts = self.parts_of(stretch)
             if any(refused_rows(part.records, self.limits, now_ms) for part in parts):
                 return Made(batches, stretch.stop, left, stretch)
@@ -104,13 +122,13 @@ class Making:
 
 
 def groups(fetched: FetchedEncoded) -> list[FetchedEncoded]:
-    """What was fetched, in portions that become a stretch each.
+    """What was fetched before the first hole, in portions that become a stretch each.
 
     Each is decoded when its turn comes: what is stored may be a twentieth of what it holds.
     """
     portions: list[list[EncodedBatch]] = []
     size = 0
-    for batch in fetched.batches:
+    for batch in takewhile(lambda batch: not batch.is_hole, fetched.batches):
         size += len(batch.encoded)
         if not portions or size > _JOINED_BYTES:
             portions.append([])
@@ -120,6 +138,19 @@ def groups(fetched: FetchedEncoded) -> list[FetchedEncoded]:
         replace(fetched, offset=max(fetched.offset, portion[0].base_offset), batches=tuple(portion))
         for portion in portions
     ]
+
+
+def hole_at_start(fetched: FetchedEncoded) -> EncodedBatch | None:
+    """The hole that a read begins with, if it does."""
+    first = fetched.batches[0] if fetched.batches else None
+    return first if first is not None and first.is_hole else None
+
+
+def cut_before(group: FetchedEncoded, offset: int) -> tuple[FetchedEncoded | None, FetchedEncoded]:
+    """The batches of a group before an offset, if there are some, and the others."""
+    before = tuple(batch for batch in group.batches if batch.base_offset < offset)
+    behind = replace(group, offset=max(group.offset, offset), batches=group.batches[len(before) :])
+    return (replace(group, batches=before) if before else None), behind
 
 
 def stretch_of(group: FetchedEncoded, offset_header: str | None = None) -> Stretch:

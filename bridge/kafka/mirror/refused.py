@@ -7,7 +7,13 @@ from typing import Any, Final
 
 from duolog.bridge.kafka.mirror.pieces import Fuse, Limits, Refused
 from duolog.bridge.kafka.mirror.reading import Stretch
-from duolog.errors import InvalidTimestamp, RecordsRefused, RecordTooLarge
+from duolog.errors import (
+    DamagedBatch,
+    InvalidTimestamp,
+    MirrorMeetsDamage,
+    RecordsRefused,
+    RecordTooLarge,
+)
 from duolog.log.access import LogAccess
 from duolog.log.mirror_model import SkipReason
 from duolog.log.model import Record, Topic, TopicSettings
@@ -95,4 +101,15 @@ def burnt_out(topic: Topic, partition: int, offset: int, said: str, fuse: Fuse) 
         f"Topic '{topic.name}' partition {partition}: Kafka refuses more than {fuse.records} of "
         f"{fuse.of_last} records, the last one at offset {offset}: {said}. Change the Kafka "
         "topic's settings, and the mirror goes on by itself."
+    )
+
+
+def damaged(met: DamagedBatch) -> MirrorMeetsDamage:
+    """The log cannot decode what comes next."""
+    return MirrorMeetsDamage(
+        f"Topic '{met.topic}' partition {met.partition}: the log has a damaged batch at offsets "
+        f"{met.first_offset}-{met.next_offset - 1}, and copies nothing behind it: {met.reason} "
+        "Restore the log from a backup, or give its records up with `duolog topic skip "
+        f"{met.topic} --partition {met.partition} --to {met.next_offset}`; the mirror goes on by "
+        "itself then."
     )

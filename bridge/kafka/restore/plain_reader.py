@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from duolog.bridge.kafka.mirror.port import KafkaPort
 from duolog.bridge.kafka.settings import KafkaSettings
-from duolog.bridge.kafka.wire.decode_batch import DamagedBatch, DecodedBatch, decode_batch
+from duolog.bridge.kafka.wire.decode_batch import DamagedKafkaBatch, DecodedBatch, decode_batch
 from duolog.bridge.kafka.wire.requests import Place
 from duolog.bridge.kafka.wire.stored import stored_batches
 from duolog.errors import KafkaFault
@@ -38,7 +38,7 @@ class PlainReader:
             for batch, next_offset in self._fetched(place, at):
                 try:
                     decoded = decode_batch(batch)
-                except (DamagedBatch, pa.ArrowInvalid, OSError):
+                except (DamagedKafkaBatch, pa.ArrowInvalid, OSError):
                     return
                 if decoded is None:
                     return

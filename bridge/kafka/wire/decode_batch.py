@@ -30,7 +30,7 @@ _PLAIN: Final = {0: None, 4: "zstd"}
 _MOST_BYTES: Final = 128 << 20  # unpacked
 
 
-class DamagedBatch(Exception):
+class DamagedKafkaBatch(Exception):
     """A batch that does not match its checksum, or is not what its head says."""
 
 
@@ -49,7 +49,7 @@ def decode_batch(batch: bytes | memoryview) -> DecodedBatch | None:
     if magic != _MAGIC or attributes not in _PLAIN:
         return None
     if google_crc32c.value(bytes(batch[_CHECKED_FROM:])) != crc:
-        raise DamagedBatch(f"The batch at offset {base_offset} does not match its checksum.")
+        raise DamagedKafkaBatch(f"The batch at offset {base_offset} does not match its checksum.")
     content = bytes(batch[_HEAD.size :])
     if _PLAIN[attributes] is not None:
         with pa.CompressedInputStream(pa.BufferReader(content), _PLAIN[attributes]) as unpacked:
@@ -59,7 +59,7 @@ def decode_batch(batch: bytes | memoryview) -> DecodedBatch | None:
     try:
         return _decode(content, fields[12], base_offset, fields[7])
     except IndexError:
-        raise DamagedBatch(f"The batch at offset {base_offset} is cut short.") from None
+        raise DamagedKafkaBatch(f"The batch at offset {base_offset} is cut short.") from None
 
 
 def _decode(content: bytes, count: int, base_offset: int, first_ts_ms: int) -> DecodedBatch:

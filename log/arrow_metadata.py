@@ -27,6 +27,7 @@ _PREFIX_BYTES: Final = 8  # the continuation, and the length of the metadata
 _ALIGNMENT: Final = 8
 _TABLE_FIELDS: Final = 4  # where in its list a table's fields begin
 _PAIR_BYTES: Final = 16  # a node and a buffer are two i64 each
+_MOST_PAIRS: Final = 1 << 16  # far more than columns that anybody has
 _NOT_PACKED: Final = -1
 _MOST_EXPANSION: Final = 255
 """No LZ4 block becomes larger than so many times its own size."""
@@ -178,7 +179,7 @@ class _Table:
         at = self._referred(nth)
         count = _unpacked(_U32, self._metadata, at)
         at += 4
-        if at + _PAIR_BYTES * count > len(self._metadata):
+        if count > _MOST_PAIRS or at + _PAIR_BYTES * count > len(self._metadata):
             raise WrongBatch(f"its metadata claims {count} buffers or columns")
         return struct.unpack_from(f"<{2 * count}q", self._metadata, at)
 

@@ -150,14 +150,21 @@ def decode(encoded: bytes, *, max_unpacked_bytes: int = MAX_UNPACKED_BYTES) -> A
     Whoever encodes makes the checksum too, so a right one alone proves nothing.
     """
     try:
-        return unpacked(encoded, max_unpacked_bytes)
+        checked = _checked(encoded)
     except WrongBatch as wrong:
         raise _damaged(wrong) from None
+    try:
+        return _unpacked(*checked, max_unpacked_bytes)
+    except WrongBatch as wrong:
+        raise _made_wrong(wrong) from None
 
 
-def unpacked(encoded: bytes, max_unpacked_bytes: int = MAX_UNPACKED_BYTES) -> Any:
+def unpacked(encoded: bytes, max_unpacked_bytes: int) -> Any:
     """Like `decode`, but what is not right raises WrongBatch."""
-    header, content = _checked(encoded)
+    return _unpacked(*_checked(encoded), max_unpacked_bytes)
+
+
+def _unpacked(header: BatchHeader, content: memoryview, max_unpacked_bytes: int) -> Any:
     if header.body == _PACKED:
         records = unpack(content, header.count, RECORD_SCHEMA)
     else:
@@ -174,9 +181,10 @@ def check(encoded: bytes) -> BatchHeader:
         raise _damaged(wrong) from None
 
 
-def is_packed(encoded: bytes) -> bool:
+def is_packed(batch: bytes | BatchHeader) -> bool:
     """Whether the body is that of a few single records."""
-    return read_header(encoded).body == _PACKED
+    header = batch if isinstance(batch, BatchHeader) else read_header(batch)
+    return header.body == _PACKED
 
 
 def arrow_message(encoded: bytes) -> memoryview | None:
@@ -186,11 +194,14 @@ def arrow_message(encoded: bytes) -> memoryview | None:
     """
     try:
         header, content = _checked(encoded)
-        if header.body != _ARROW:
-            return None
-        _BODY.check(content, header.count, MAX_UNPACKED_BYTES)
     except WrongBatch as wrong:
         raise _damaged(wrong) from None
+    if header.body != _ARROW:
+        return None
+    try:
+        _BODY.check(content, header.count, MAX_UNPACKED_BYTES)
+    except WrongBatch as wrong:
+        raise _made_wrong(wrong) from None
     return content
 
 
@@ -215,6 +226,13 @@ def _damaged(wrong: WrongBatch) -> DamagedLog:
     return DamagedLog(
         f"A batch cannot be read: {wrong}. The disk or a copy has damaged it: restore the log from "
         "a backup."
+    )
+
+
+def _made_wrong(wrong: WrongBatch) -> DamagedLog:
+    return DamagedLog(
+        f"A batch cannot be read: {wrong}. Its checksum is right, so it came in like this, by a "
+        "Duolog that did not look into batches yet: no backup has it otherwise. Read on behind it."
     )
 
 

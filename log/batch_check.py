@@ -16,6 +16,7 @@ from duolog.log.batch import (
     RECORD_SCHEMA,
     BatchHeader,
     header_of,
+    is_packed,
     unpacked,
 )
 from duolog.log.batch_values import header_counts, record_sizes
@@ -24,6 +25,7 @@ from duolog.log.model import MAX_RECORD_BYTES
 MAX_HEADERS: Final = 1000  # of a record
 
 _USUAL_BYTES: Final = 64 << 20  # many times what a task puts into a batch
+_PACKED_BYTES: Final = 4 << 20
 _ROW_BYTES: Final = 64  # of a record, beside its contents: numbers, offsets, bitmaps
 _HEADER_BYTES: Final = 16  # of one of its headers
 _PADDING_BYTES: Final = 64 << 10  # of all buffers together, and of a packed batch's metadata
@@ -45,6 +47,11 @@ class BatchLimits:
         """Of one batch: what does not pack well stays about as large as it is."""
         return self.max_unpacked_bytes + _PADDING_BYTES
 
+    @property
+    def max_packed_bytes(self) -> int:
+        """Of a batch of few records, whose headers and tables are JSON: ours are far smaller."""
+        return _PACKED_BYTES + 2 * self.max_record_bytes
+
     def unpacked_bytes_of(self, count: int) -> int:
         """Of so many records."""
         most = self.max_record_bytes + _ROW_BYTES + MAX_HEADERS * _HEADER_BYTES
@@ -60,6 +67,8 @@ def check_batch(encoded: bytes, limits: BatchLimits) -> tuple[BatchHeader, Any]:
     if len(encoded) > limits.max_encoded_bytes:
         raise WrongBatch(f"it has {len(encoded)} bytes, {limits.max_encoded_bytes} go in")
     header = header_of(encoded)
+    if is_packed(header) and len(encoded) > limits.max_packed_bytes:
+        raise WrongBatch(f"it has {len(encoded)} bytes, {limits.max_packed_bytes} go in")
     records = unpacked(encoded, limits.unpacked_bytes_of(header.count))
     check_sizes(records, limits.max_record_bytes)
     return header, records

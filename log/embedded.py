@@ -16,6 +16,7 @@ from duolog.log.appends import Appender
 from duolog.log.backup import BackupNote, write_backup, write_checkpoint
 from duolog.log.cache import BatchCache
 from duolog.log.catalogue import Catalogue, partition_of, partitions_of
+from duolog.log.checked import store_checked
 from duolog.log.commits import Committer, Nothing
 from duolog.log.damage_model import DamagedOffsets, Hole
 from duolog.log.definitions import ChangeCatalogue, ClearTopic, DropTopic, GrowTopic
@@ -132,6 +133,7 @@ def open_log(
             state = State(folder, store, options, BatchCache(options.cache_bytes))
             identity = establish(store, folder)
             state.load()
+            store_checked(store, state.checked)
         except WriteFailed as failure:
             raise named_failure(failure, folder) from failure
         except OSError as error:

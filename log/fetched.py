@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -115,6 +115,8 @@ class EncodedBatch:
     base_offset: int
     count: int
     encoded: bytes
+    is_checked: bool = field(default=False, compare=False)
+    """Whether the log's owner has checked it whole, so that it may be passed on undecoded."""
 
     @property
     def next_offset(self) -> int:

@@ -10,6 +10,9 @@ from duolog.clock import Clock, SystemClock
 from duolog.errors import InvalidSetting
 from duolog.log.model import MAX_RECORD_BYTES
 
+MOST_RECORD_BYTES = 256 << 20
+"""Far below what a batch may become when it is read (`batch.MAX_UNPACKED_BYTES`)."""
+
 FaultPoint = Literal[
     "append.verified",  # parts are whole, nothing is written
     "append.files_made",  # large shares lie in files, which the store does not have yet
@@ -56,6 +59,11 @@ class LogOptions:
         for name in ("max_record_bytes", "max_fetch_records"):
             if getattr(self, name) < 1:
                 raise InvalidSetting(f"{name} must be at least 1; got {getattr(self, name)}.")
+        if self.max_record_bytes > MOST_RECORD_BYTES:
+            raise InvalidSetting(
+                f"max_record_bytes must be at most {MOST_RECORD_BYTES}, so that each batch can be "
+                f"read back; got {self.max_record_bytes}."
+            )
         for name in (
             "cache_bytes",
             "min_free_bytes",

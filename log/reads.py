@@ -122,11 +122,12 @@ class Reader:
         self, topic: Topic, where: TopicPartition, offset: int, end: int, max_bytes: int
     ) -> tuple[EncodedBatch, ...]:
         store = self._state.store
+        checked_from = self._state.checked.get(where, 0)
 
         def read_first() -> EncodedBatch | None:
             key, lowest = record_key(where, offset), record_key(where, 0)
             before = store.last_at_or_before("records", key, lowest)
-            batch = None if before is None else _encoded_batch(before)
+            batch = None if before is None else _encoded_batch(before, checked_from)
             return batch if batch is not None and offset < batch.next_offset else None
 
         first: EncodedBatch = self._sound(topic, where, offset, offset, read_first)
@@ -141,7 +142,7 @@ class Reader:
             )
             for entry in found:
                 try:
-                    batch = _encoded_batch(entry)
+                    batch = _encoded_batch(entry, checked_from)
                 except UNREADABLE:  # the next read begins with it, and says so
                     break
                 if batch.base_offset != batches[-1].next_offset:
@@ -313,7 +314,8 @@ def _in_place_of(damage: DamagedBatch) -> EncodedBatch:
     return EncodedBatch(damage.first_offset, count, encode_hole(count, note))
 
 
-def _encoded_batch(entry: tuple[bytes, bytes]) -> EncodedBatch:
+def _encoded_batch(entry: tuple[bytes, bytes], checked_from: int) -> EncodedBatch:
     key, encoded = entry
+    base = record_base_offset(key)
     count = decode_hole(encoded)[0] if is_hole(encoded) else read_header(encoded).count
-    return EncodedBatch(record_base_offset(key), count, encoded)
+    return EncodedBatch(base, count, encoded, base >= checked_from)

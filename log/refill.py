@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duolog.errors import Conflict, InvalidRecord
-from duolog.log.batch import TARGET_BYTES, encode, read_header
+from duolog.log.arrow_metadata import WrongBatch
+from duolog.log.batch import MAX_UNPACKED_BYTES, TARGET_BYTES, encode, read_header, unpacked
 from duolog.log.heads import pack_head
 from duolog.log.keys import partition_key, record_key, time_key
 from duolog.log.model import Head, TopicPartition
@@ -41,17 +42,34 @@ class PartitionRefill:
         return self._state.heads.get(self._where).next_offset
 
     def add(self, records: Any) -> None:
-        """The next records, a pa.RecordBatch of RECORD_SCHEMA.
+        """The next records, a pa.RecordBatch of RECORD_SCHEMA; InvalidRecord if it is not whole.
 
         They may have any time that a log can hold: what was written once is put back as it was.
         """
         if not records.num_rows:
             return
-        _check(records)
+        try:
+            records.validate(full=True)
+        except pa.ArrowException as error:
+            raise self._refused(error) from None
+        bounds = pc.min_max(records.column("ts"))
+        check_time(bounds["min"].as_py())
+        check_time(bounds["max"].as_py())
         rows, size = records.num_rows, max(1, records.nbytes)
         share = max(1, min(_MOST_ROWS, rows * TARGET_BYTES // size))
         for first in range(0, rows, share):
-            self._add(encode(records.slice(first, share)))
+            encoded = encode(records.slice(first, share))
+            try:
+                unpacked(encoded, MAX_UNPACKED_BYTES)
+            except WrongBatch as wrong:
+                raise self._refused(wrong) from None
+            self._add(encoded)
+
+    def _refused(self, wrong: Exception) -> InvalidRecord:
+        return InvalidRecord(
+            f"Records for partition {self._where.partition} from offset {self.next_offset} on "
+            f"could not be read again: {wrong}. Look at what they come from."
+        )
 
     def _add(self, encoded: bytes) -> None:
         head = self._state.heads.get(self._where)
@@ -76,14 +94,3 @@ class PartitionRefill:
     def sync(self) -> None:
         """Make all of it durable."""
         self._state.store.sync(self._incarnation)
-
-
-def _check(records: Any) -> None:
-    """Refuse what could be written and not be read again."""
-    try:
-        records.validate(full=True)
-    except pa.ArrowException as error:
-        raise InvalidRecord(f"Records that are to be put back cannot be read: {error}.") from None
-    bounds = pc.min_max(records.column("ts"))
-    check_time(bounds["min"].as_py())
-    check_time(bounds["max"].as_py())

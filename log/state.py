@@ -16,6 +16,7 @@ from pathlib import Path
 from duolog.errors import DiskFull, LogClosed, OutcomeUnknown
 from duolog.log.cache import BatchCache
 from duolog.log.catalogue import Catalogue, load_catalogue
+from duolog.log.checked import CheckedFrom, load_checked
 from duolog.log.damage import KnownDamage
 from duolog.log.debris import remove_debris
 from duolog.log.dedup import LatestChanges
@@ -77,6 +78,7 @@ class State:
     damage: KnownDamage = field(default_factory=KnownDamage)
     oldest_batches: OldestBatches = field(default_factory=OldestBatches)
     counters: Counters = field(default_factory=Counters)
+    checked: CheckedFrom = field(default_factory=dict)
     publishing: set[str] | None = None  # writers that publish while expiry looks for idle ones
     merges: MergeQueue = field(default_factory=MergeQueue)
     one_rearranges: threading.Lock = field(default_factory=threading.Lock)
@@ -95,6 +97,7 @@ class State:
         self.heads.replace(heads)  # before what lies below a start is removed
         finish_removals(self.store)
         remove_debris(self.store, self.catalogue, heads)
+        self.checked = load_checked(self.store, heads)
         self.latest_changes.clear()
         self.oldest_batches.clear()
         self.counters.counters_restored = len(heads)

@@ -1,5 +1,8 @@
 """Is a log whole? Every batch is read and decoded, and all have to join up to the heads.
 
+A batch that is as it was written, and that nobody can read all the same, was let in by a Duolog
+that did not look into batches yet. It is counted: to refuse the log would lose all the others.
+
 What lies in the other families is read as well: RocksDB checks its blocks on the way.
 """
 
@@ -10,7 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from duolog.errors import DamagedLog
+from duolog.log.batch import check, read_header
 from duolog.log.catalogue import partitions_of
+from duolog.log.checked import all_unchecked, store_checked
 from duolog.log.damage import damage_at, stored_count
 from duolog.log.decoding import UNREADABLE
 from duolog.log.keys import record_base_offset, record_key
@@ -33,21 +38,30 @@ class Whole:
     partitions: int = 0
     records: int = 0
     bytes: int = 0
+    unreadable: tuple[str, ...] = ()
+    """Batches that are as they were written, and wrong inside: where, and why."""
 
 
 def check_whole(state: State, advance: Callable[[int], object] = lambda _: None) -> Whole:
     """Read all of a log; DamagedLog says what is not as it was written."""
     partitions = records = size = 0
+    unreadable: list[str] = []
+    in_doubt: dict[TopicPartition, Head] = {}
     topics = tuple(state.catalogue.by_id.values())
     for topic in topics:
         for where in partitions_of(topic):
             checked = _check_partition(state, topic, where, advance)
+            unreadable += checked.unreadable
+            if checked.unreadable:
+                in_doubt[where] = state.heads.get(where)
             partitions += 1
             records += checked.records
             size += checked.bytes
     for family in _OTHER_FAMILIES:
         _read_through(state, family)
-    return Whole(len(topics), partitions, records, size)
+    state.checked = all_unchecked(in_doubt)
+    store_checked(state.store, state.checked)
+    return Whole(len(topics), partitions, records, size, tuple(unreadable))
 
 
 def _check_partition(
@@ -55,13 +69,14 @@ def _check_partition(
 ) -> Whole:
     while True:
         head = state.heads.get(where)
+        unreadable: list[str] = []
         try:
-            size = _check_records(state, topic, where, head, advance)
+            size = _check_records(state, topic, where, head, advance, unreadable)
         except DamagedLog:
             if state.heads.get(where).start == head.start:
                 raise  # else retention was quicker: read what it has left
         else:
-            return Whole(records=head.records, bytes=size)
+            return Whole(records=head.records, bytes=size, unreadable=tuple(unreadable))
 
 
 def _check_records(
@@ -70,6 +85,7 @@ def _check_records(
     where: TopicPartition,
     head: Head,
     advance: Callable[[int], object],
+    unreadable: list[str],
 ) -> int:
     named = f"topic '{topic.name}' partition {where.partition}"
     reached: int | None = None
@@ -91,7 +107,10 @@ def _check_records(
                         "checked. Check again."
                     ) from None
                 state.damage.note(where, damage, state.options.clock.now_ms())
-                raise damage.error(topic.name, where.partition) from None
+                if not _is_as_written(encoded):
+                    raise damage.error(topic.name, where.partition) from None
+                count = read_header(encoded).count
+                unreadable.append(f"{named} at offset {first:,}: {damage.reason}")
             if first + count <= head.start:  # its removal is under way
                 continue
             fits = first <= expected < first + count if reached is None else first == expected
@@ -111,6 +130,15 @@ def _check_records(
             "another backup."
         )
     return size
+
+
+def _is_as_written(encoded: bytes) -> bool:
+    """Whether a batch matches its checksum."""
+    try:
+        check(encoded)
+    except UNREADABLE:
+        return False
+    return True
 
 
 def _lacks(named: str, first: int, stop: int) -> None:

@@ -105,6 +105,7 @@ def _from_backup(source: Path, folder: Path, settings: Settings, *, as_json: boo
                 "partitions": whole.partitions,
                 "records": whole.records,
                 "bytes": whole.bytes,
+                "unreadable": list(whole.unreadable),
             }
         )
         return
@@ -112,6 +113,8 @@ def _from_backup(source: Path, folder: Path, settings: Settings, *, as_json: boo
         f"{shown.things(whole.records, 'record')} in {shown.things(whole.topics, 'topic')}, all "
         f"of them read: {folder} is a log."
     )
+    for place in whole.unreadable:
+        output.note(f"A batch is as it was written, and nobody can read it: {place}")
     output.note(f"Its id is {restored.log_id}; it is a copy of {restored.copied_from}.")
     if restored.mirrored_topics:
         names = ", ".join(restored.mirrored_topics)

@@ -11,7 +11,14 @@ from duolog.client.deliveries import Deliveries
 from duolog.client.host_calls import HostCalls
 from duolog.client.model import Ack
 from duolog.client.options import ConsumerOptions
-from duolog.errors import InvalidRequest, MembershipOver, NotSettled, PartitionRevoked
+from duolog.errors import (
+    DuologError,
+    InvalidRequest,
+    MembershipOver,
+    NotSettled,
+    PartitionRevoked,
+    TopicRecreated,
+)
 
 SETTLED: Final = "settled"
 LONGEST_WAIT_SECONDS: Final = 300.0
@@ -33,12 +40,18 @@ class Acks:
         self._join_again = join_again
         self._group = options.group
         self._interval_seconds = options.ack_interval_seconds
+        self._restarts_topics = options.restarts_topics
         self._sent_at = time.monotonic()
 
     @property
     def is_due(self) -> bool:
         """Whether the last time is longer ago than the interval."""
         return time.monotonic() - self._sent_at > self._interval_seconds
+
+    @property
+    def passed_over(self) -> tuple[type[DuologError], ...]:
+        """What does not matter to whoever acknowledges without asking for it."""
+        return (PartitionRevoked, TopicRecreated) if self._restarts_topics else (PartitionRevoked,)
 
     async def send(self, deadline_seconds: float | None = None) -> None:
         """All that the host does not know yet, of all partitions at once.
@@ -50,15 +63,16 @@ class Acks:
     async def send_beside(self) -> None:
         """The same, while a member's next poll is under way, which knows where to go on.
 
-        What has become another member's comes again there; where the host wants to be asked anew,
-        the rest is left to whoever does that.
+        What has become another member's comes again there, and what was done in a topic that was
+        made again is gone with it; where the host wants to be asked anew, the rest is left to
+        whoever does that.
         """
         if self._group is None:
             return
         failures = await self._send(self._group, self._core.acks(), None, None)
         self._sent_at = time.monotonic()
         for failure in failures:
-            if not isinstance(failure, MembershipOver | PartitionRevoked):
+            if not isinstance(failure, (MembershipOver, *self.passed_over)):
                 raise failure
 
     async def settle(self, wait: str | None, timeout_seconds: float) -> None:
@@ -123,6 +137,8 @@ class Acks:
                     self._core.acknowledged(ack, ack.upto_offset)
                 case PartitionRevoked():
                     self._core.lose(ack)
+                case TopicRecreated() if self._restarts_topics:
+                    self._core.restart(ack.place.topic, ack.topic_id)
                 case MembershipOver():
                     self._core.to_ask_again(ack.seat)
             failures.append(answer)

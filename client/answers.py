@@ -24,7 +24,16 @@ from duolog.reach.failures import error_of
 _FOR_NOW: Final = frozenset({408, 429, 502, 503, 504})
 _NOTHING_DONE: Final = (TooBusy, DiskFull, NotWritten)
 _FIELDS: Final = {"holder": "holder", "topic": "topic", "partition_id": "partition"} | {
-    name: name for name in ("offset", "earliest", "latest", "first_offset", "next_offset", "reason")
+    name: name
+    for name in (
+        "offset",
+        "earliest",
+        "latest",
+        "topic_id",
+        "first_offset",
+        "next_offset",
+        "reason",
+    )
 }
 
 

@@ -30,6 +30,7 @@ from duolog.errors import (
     DuologError,
     InvalidRequest,
     PartitionRevoked,
+    TopicRecreated,
     UnknownPartition,
 )
 
@@ -198,7 +199,7 @@ class AsyncConsumer:
             is_first = False
 
     async def _ack_what_is_ours(self) -> None:
-        with suppress(PartitionRevoked):  # it comes again to who has it now
+        with suppress(*self._acks.passed_over):  # it comes again to who has it now, or is gone
             await self._acks.send()
 
     async def _decode(self) -> None:
@@ -222,15 +223,17 @@ class AsyncConsumer:
         self._check_group()
         if not given:
             self._core.finish_all()
-        revoked: list[PartitionRevoked] = []
+        revoked: list[PartitionRevoked | TopicRecreated] = []
         for one in flat(given):
             try:
+                for piece in pieces_of(one):
+                    self._core.check_topic(piece)
                 if isinstance(one, ConsumedRecord):
                     self._core.finish_one(place_of(one), one.offset)
                 else:
                     for piece in pieces_of(one):
                         self._core.finish(piece.place, piece.start, piece.stop)
-            except PartitionRevoked as error:
+            except (PartitionRevoked, TopicRecreated) as error:
                 revoked.append(error)  # the others count all the same
         await self._acks.settle(wait, timeout_seconds)
         if revoked:
@@ -243,6 +246,8 @@ class AsyncConsumer:
         exception, or a text), and is done; without such a topic AttemptsExhausted is raised.
         """
         self._check_open()
+        for piece in pieces_of(record):
+            self._core.check_topic(piece)
         if not self._options.retries.is_last(record.attempt):
             pause = self._options.retries.pause_seconds(record.attempt, random.random())  # noqa: S311
             (piece,) = pieces_of(record)
@@ -251,9 +256,9 @@ class AsyncConsumer:
             return
         if self._options.dead_letter_topic is None:
             raise AttemptsExhausted(
-                f"Record {record.message_id} failed {record.attempt} times. Name a "
-                "dead_letter_topic for such records, allow more with max_attempts, or acknowledge "
-                "it to leave it out."
+                f"Offset {record.offset} of topic '{record.topic}' partition {record.partition} "
+                f"failed {record.attempt} times. Name a dead_letter_topic for such records, allow "
+                "more with max_attempts, or acknowledge it to leave it out."
             )
         await self._letters.send(record, reason)
         self._core.finish_one(place_of(record), record.offset)
@@ -333,7 +338,7 @@ class AsyncConsumer:
             await self._beats.stop()
             await self._acks_beside.stop()  # all is told once more
             try:
-                with suppress(PartitionRevoked):
+                with suppress(*self._acks.passed_over):
                     await self._acks.send(deadline_seconds)
             finally:
                 await self._beats.leave()

@@ -82,6 +82,8 @@ def letter_writer(record: ConsumedRecord, group: str) -> str:
     So a record that is given up again after a crash is no second letter.
     """
     whose = f"{group}\n{record.topic}\n{record.partition}"  # may be longer than a writer's name
+    if record.topic_id is not None:
+        whose += f"\n{record.topic_id}"
     return f"dead-letters-{hashlib.blake2b(whose.encode(), digest_size=16).hexdigest()}"
 
 

@@ -10,6 +10,9 @@ Pure: no clock, no host; times are handed in. The rules:
   group acknowledge, or a group that was moved, is followed. Else it is asked by offsets.
 - As a member of a group it has the partitions that the host tells. Of those that it loses nothing
   more is handed out, and nothing of them counts as done.
+- A topic is asked for by its id too, once that is known. One that was dropped and made again is
+  read from its first record on: all of it was written after the consumer began. Nothing that was
+  handed out of the one before counts as done in it.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from duolog.errors import (
     InvalidSetting,
     OffsetOutOfRange,
     PartitionRevoked,
+    TopicRecreated,
 )
 from duolog.log.model import position_after
 
@@ -49,6 +53,8 @@ class Deliveries:
         self._has_stale = False  # without the guard, for each record of a loop
         self._revoked: set[Place] = set()
         self._names: dict[str, str] = {}
+        self._topic_ids: dict[str, int] = {}
+        self._restarted: set[str] = set()  # topics that were made again
         self._progress: dict[Place, Progress] = {}
         self._ready: deque[Piece] = deque()
         self._again = Again()
@@ -70,23 +76,31 @@ class Deliveries:
     def question(self, source: Source) -> Question:
         with self._guard:
             known = {p: each for p, each in self._progress.items() if source.holds(p)}
-            start = self._start
+            start = "Earliest" if source.topic in self._restarted else self._start
             seat = self._seats.get(source)
+            topic_id = self._topic_ids.get(source.topic)
             if known:
                 offsets = {str(p.partition): each.next_offset for p, each in sorted(known.items())}
                 start = {"Offsets": offsets}
             if seat is not None:
                 own = {p.partition: e.next_offset for p, e in known.items() if not e.is_settled}
-                return Question(source, True, start, self._turns[source], seat, own)
+                return Question(source, True, start, self._turns[source], seat, own, topic_id)
             as_group = self._has_group and all(each.is_settled for each in known.values())
-            return Question(source, as_group, start, self._turns[source])
+            turn = self._turns[source]
+            return Question(source, as_group, start, turn, topic_id=topic_id)
 
     def accept(self, question: Question, page: Page) -> bool:
-        """Take an answer in; False for one that a seek has made worthless."""
+        """Take an answer in; False for one that a seek has made worthless, or that is of another
+        topic of this name than what was read before.
+        """
         source = question.source
         with self._guard:
             if self._turns[source] != question.turn:
                 return False
+            if page.topic_id is not None:
+                known = self._topic_ids.setdefault(source.topic, page.topic_id)
+                if known != page.topic_id:
+                    return False
             self._learn_name(source.topic, page.topic)
             if page.seat is not None:
                 self._sit(source, page.seat)
@@ -102,7 +116,8 @@ class Deliveries:
                 place = Place(source.topic, partition)
                 start = max(batch.first_offset, self._progress[place].next_offset)
                 if start < batch.next_offset:
-                    self._ready.append(Piece(place, batch, start, batch.next_offset))
+                    stop, topic_id = batch.next_offset, page.topic_id
+                    self._ready.append(Piece(place, batch, start, stop, topic_id=topic_id))
             return True
 
     def _learn(self, question: Question, place: Place, offset: int) -> None:
@@ -119,6 +134,44 @@ class Deliveries:
             self._drop(place)
             progress.begin(offset)
             self._revoked.add(place)
+
+    # -- topics that were made again
+
+    def restart(self, topic: str, topic_id: int | None) -> None:
+        """Begin with the first record of the topic that has this name now, unless the one with
+        this id, which was read before, has been left already.
+        """
+        with self._guard:
+            if self._topic_ids.get(topic) != topic_id:
+                return
+            self._topic_ids.pop(topic, None)
+            self._restarted.add(topic)
+            for source in [each for each in self._turns if each.topic == topic]:
+                self._turns[source] += 1
+                if source in self._seats:
+                    self._seats[source] = Seat()
+            self._count_stale()
+            for place in [each for each in self._progress if each.topic == topic]:
+                self._drop(place)
+                self._in_hand = [piece for piece in self._in_hand if piece.place != place]
+                del self._progress[place]
+                self._told.pop(place, None)
+                self._revoked.discard(place)
+
+    def check_topic(self, piece: Piece) -> None:
+        """Raises TopicRecreated for what was handed out of a topic that is gone."""
+        topic = piece.place.topic
+        with self._guard:
+            now = self._topic_ids.get(topic)
+            is_known = now is not None or topic in self._restarted
+        if is_known and piece.topic_id not in {None, now}:
+            raise TopicRecreated(
+                f"Topic '{topic}' was dropped and made again since offset {piece.start} of "
+                f"partition {piece.place.partition} was handed out: there is nothing left to "
+                "acknowledge, and nothing comes again.",
+                topic=topic,
+                topic_id=now,
+            )
 
     # -- as a member of a group
 
@@ -314,7 +367,7 @@ class Deliveries:
                 return []
             told = ((place, each.to_commit) for place, each in self._progress.items())
             return [
-                Ack(place, position, self._seat_of(place))
+                Ack(place, position, self._seat_of(place), self._topic_ids.get(place.topic))
                 for place, position in told
                 if position is not None
             ]

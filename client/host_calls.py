@@ -41,6 +41,8 @@ class HostCalls:
         }
         if options.skip_damaged:
             asked["on_damage"] = "skip"
+        if question.topic_id is not None:
+            asked["topic_id"] = question.topic_id
         if question.as_group:
             asked["group_id"] = options.group
         if question.seat is not None:
@@ -73,6 +75,8 @@ class HostCalls:
             "partition_id": ack.place.partition,
             "upto_offset": ack.upto_offset,
         }
+        if ack.topic_id is not None:
+            asked["topic_id"] = ack.topic_id
         if settle_seconds is not None:
             asked |= {"wait": "settled", "timeout_seconds": settle_seconds}
         if ack.seat is not None and ack.seat.member_id is not None:

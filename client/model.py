@@ -60,6 +60,7 @@ class Question:
     turn: int
     seat: Seat | None = None  # as a member of the group: then these partitions go on elsewhere
     next_offsets: Mapping[int, int] = field(default_factory=dict)
+    topic_id: int | None = None  # which the topic is to have; None: not known yet
 
 
 class LeftOut(NamedTuple):
@@ -80,6 +81,7 @@ class Page:
     next_offsets: dict[int, int]
     batches: Sequence[tuple[int, Batch]]
     seat: Seat | None = None
+    topic_id: int | None = None  # None: an older host says none
     left_out: Sequence[LeftOut] = ()
     damaged: Sequence[LeftOut] = ()  # where others gave records, and these partitions cannot
 
@@ -93,10 +95,11 @@ class Piece:
     start: int
     stop: int
     attempt: int = 1
+    topic_id: int | None = None
 
     def cut(self, start: int, stop: int) -> Piece:
         """A part of it. Called for each record, and `replace` takes ten times as long."""
-        return Piece(self.place, self.batch, start, stop, self.attempt)
+        return Piece(self.place, self.batch, start, stop, self.attempt, self.topic_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ class Ack:
     place: Place
     position: int
     seat: Seat | None = None
+    topic_id: int | None = None
 
     @property
     def upto_offset(self) -> int:

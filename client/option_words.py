@@ -10,6 +10,7 @@ from typing import Any, Final, TypedDict
 from duolog.errors import InvalidSetting
 
 START_WORDS: Final = ("earliest", "latest")
+RECREATED_WORDS: Final = ("restart", "raise")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,12 @@ CONSUMER: Final = (
         "`earliest`, `latest` or a `datetime`: where to begin; for a group its first read says so",
         "earliest",
         ("auto.offset.reset",),
+    ),
+    Option(
+        "topic_recreated",
+        "`restart` or `raise`: what becomes of a topic that was dropped and made again. Its "
+        "records are read from the first one on, or polls raise `TopicRecreated`",
+        "restart",
     ),
     Option("max_records", "that one poll gives at most", "500", ("max.poll.records",)),
     Option(
@@ -172,6 +179,7 @@ class ConsumerWords(ConnectionWords, total=False):
 
     group: str
     start: Any
+    topic_recreated: str
     max_records: int
     max_bytes: int
     auto_ack: bool

@@ -14,6 +14,7 @@ from duolog.client.option_words import (
     CONNECTION,
     CONSUMER,
     PUBLISHER,
+    RECREATED_WORDS,
     START_WORDS,
     Option,
     sorted_out,
@@ -68,6 +69,7 @@ class ConsumerOptions:
     session_timeout_seconds: float = 10.0
     max_poll_seconds: float = 300.0
     skip_damaged: bool = False
+    restarts_topics: bool = True  # those that were dropped and made again
 
     @classmethod
     def of(cls, topics: Topics, given: Mapping[str, Any]) -> ConsumerOptions:
@@ -108,6 +110,7 @@ class ConsumerOptions:
             _session(read.seconds("session_timeout_seconds", 10.0)),
             read.seconds("max_poll_seconds", 300.0),
             read.flag("skip_damaged", False),
+            read.word("topic_recreated", RECREATED_WORDS) == "restart",
         )
 
 
@@ -181,6 +184,13 @@ class _Read:
         if value is not None and (not isinstance(value, str) or not value):
             raise InvalidSetting(f"Option '{name}' is a text; got {type(value).__name__}.")
         return value
+
+    def word(self, name: str, words: Sequence[str]) -> str:
+        value = self.given.get(name, words[0])
+        if value not in words:
+            known = " or ".join(map(repr, words))
+            raise InvalidSetting(f"Option '{name}' is {known}; got {value!r}.")
+        return str(value)
 
     def flag(self, name: str, default: bool) -> bool:
         value = self.given.get(name, default)

@@ -22,8 +22,16 @@ if TYPE_CHECKING:
 class ArrowBatch:
     """Records of one partition in a row, as they came. Decoded when they are asked for."""
 
-    def __init__(self, topic: str, partition: int, format_: Format, columns: pa.RecordBatch):
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        format_: Format,
+        columns: pa.RecordBatch,
+        topic_id: int | None = None,
+    ):
         self.topic = topic
+        self.topic_id = topic_id
         self.partition = partition
         self.format = format_
         self.columns = columns
@@ -73,6 +81,7 @@ class ArrowBatch:
                     piece.attempt,
                     values[at],
                     one,
+                    self.topic_id,
                 )
             )
         return made
@@ -95,13 +104,16 @@ def page_of(url: str, content: bytes, format_: Format | None) -> Page:
         ]
         seat = _seat(said) if "member_id" in said else None
         left_out, damaged = _left_out(said, "left_out"), _left_out(said, "damaged")
-        found = [(number, ArrowBatch(topic, number, format_, each)) for number, each in made]
+        topic_id = int(said["topic_id"]) if "topic_id" in said else None
+        found = [
+            (number, ArrowBatch(topic, number, format_, each, topic_id)) for number, each in made
+        ]
     except (pa.ArrowException, OSError, KeyError, ValueError, AttributeError) as error:
         raise HostMismatch(
             f"What answers at {url} sends records that cannot be read ({type(error).__name__}: "
             f"{error}). Use the same Duolog on both sides, and check what lies between."
         ) from error
-    return Page(topic, next_offsets, found, seat, left_out, damaged)
+    return Page(topic, next_offsets, found, seat, topic_id, left_out, damaged)
 
 
 def _left_out(said: Mapping[str, bytes], name: str) -> list[LeftOut]:
@@ -138,7 +150,7 @@ def tables_of(
         of_topic = tuple(group)
         table = pa.Table.from_batches([piece.batch.slice(piece) for piece in of_topic])
         table = with_values(table.replace_schema_metadata(None), of_topic[0].batch.format)
-        made.append(RecordTable(topic, table, of_topic))
+        made.append(RecordTable(topic, table, of_topic, of_topic[0].batch.topic_id))
     return made
 
 

@@ -13,7 +13,7 @@ from duolog.client.held import HeldWaits
 from duolog.client.host_calls import HostCalls
 from duolog.client.model import LeftOut, Page, Place, Source
 from duolog.client.options import ConsumerOptions
-from duolog.errors import MembershipOver, OffsetOutOfRange, PartitionHeld
+from duolog.errors import MembershipOver, OffsetOutOfRange, PartitionHeld, TopicRecreated
 
 LONGEST_POLL_SECONDS: Final = 30.0
 """A longer wait is several requests, so that one that nobody waits for any more soon ends."""
@@ -106,6 +106,11 @@ class Polls:
             except MembershipOver:
                 self._core.to_ask_again(question.seat)
                 return
+            except TopicRecreated:
+                if not self._options.restarts_topics:
+                    raise
+                self._core.restart(source.topic, question.topic_id)
+                continue
             except OffsetOutOfRange as error:
                 if not self._core.go_on_after(question, error):
                     raise

@@ -39,6 +39,7 @@ class ConsumedRecord:
     attempt: int
     _decoded: Any = field(repr=False)
     _piece: Piece = field(repr=False, compare=False)
+    topic_id: int | None = None  # a topic that is made again has another; None from an older host
 
     @property
     def value(self) -> Any:
@@ -50,8 +51,9 @@ class ConsumedRecord:
 
     @property
     def message_id(self) -> str:
-        """Names this record in its log: topic:partition:offset."""
-        return f"{self.topic}:{self.partition}:{self.offset}"
+        """Names this record in its log: topic_id:partition:offset."""
+        topic = self.topic if self.topic_id is None else self.topic_id
+        return f"{topic}:{self.partition}:{self.offset}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class RecordTable:
     topic: str
     table: pa.Table
     _pieces: tuple[Piece, ...] = field(repr=False, compare=False)
+    topic_id: int | None = None
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

@@ -28,6 +28,7 @@
     │   ├── PositionChanged         compare-and-set of a group position lost the race
     │   ├── AckBeyondHead           acknowledged what was never written
     │   ├── IncompatibleSchema      breaks what the subject promises; names the field
+    │   ├── TopicRecreated          the topic has another id than was named: it was made again
     │   ├── StagedForOtherTopic     a part was staged for a topic that was dropped or grown
     │   ├── PartitionHeld           another consumer of the group is being answered
     │   ├── NotSettled              acknowledged in the log, and not in Kafka within the time given
@@ -232,6 +233,7 @@ __all__ = [
     "TooBusy",
     "TooManyOpenFiles",
     "ToolMissing",
+    "TopicRecreated",
     "Undecodable",
     "UnknownGroup",
     "UnknownMember",
@@ -415,6 +417,25 @@ class PartitionHeld(Conflict):
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild_partition_held, (str(self), self.holder)
+
+
+class TopicRecreated(Conflict):
+    """The topic was dropped and made again since its id was learned: its offsets are others.
+
+    `topic_id` is the id that it has now.
+    """
+
+    def __init__(self, message: str, *, topic: str = "", topic_id: int | None = None) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_topic_recreated, (str(self), self.topic, self.topic_id)
+
+
+def _rebuild_topic_recreated(message: str, topic: str, topic_id: int | None) -> TopicRecreated:
+    return TopicRecreated(message, topic=topic, topic_id=topic_id)
 
 
 class MembershipOver(Conflict):

@@ -71,7 +71,12 @@ class LogAccess(Protocol):
     def create_topic(
         self, name: str, settings: TopicSettings = ..., *, if_not_exists: bool = False
     ) -> Topic: ...
-    def topic(self, reference: TopicRef) -> Topic: ...
+    def topic(self, reference: TopicRef, *, topic_id: int | None = None) -> Topic:
+        """The topic; TopicRecreated when it has another id than the one that is named.
+
+        Whoever goes on with the id that this answers never gets to another topic of its name.
+        """
+
     def topics(self) -> tuple[Topic, ...]: ...
     def add_route(self, reference: TopicRef, route: Route) -> Topic: ...
     def drop_route(

@@ -79,6 +79,7 @@ from duolog.log.skipping import SkipDamage, load_holes
 from duolog.log.staging import LocalStaging, staging_folder, sweep_all
 from duolog.log.state import State
 from duolog.log.store import Store, WriteFailed, named_failure
+from duolog.log.topic_ids import check_topic_id
 from duolog.log.whole import Whole, check_whole
 
 
@@ -240,8 +241,8 @@ class EmbeddedLog:
         """How rows are written in a format here."""
         return self._codecs[kind]
 
-    def topic(self, reference: TopicRef) -> Topic:
-        return self._state.catalogue.topic(reference)
+    def topic(self, reference: TopicRef, *, topic_id: int | None = None) -> Topic:
+        return check_topic_id(self._state.catalogue.topic(reference), topic_id)
 
     def topics(self) -> tuple[Topic, ...]:
         return tuple(sorted(self._state.catalogue.by_id.values(), key=lambda topic: topic.name))

@@ -284,6 +284,8 @@ class Placed:
     topic: str
     partition: int
     offset: int
+    topic_id: int | None = field(default=None, compare=False, metadata={"is_sent": False})
+    """Where it is known: an older Duolog on the other side of a wire takes no such field."""
 
 
 @dataclass(frozen=True, slots=True)

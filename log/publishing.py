@@ -181,7 +181,7 @@ class _Publish(Job):
             else:
                 offset, is_news = _add_news(round_, topic, where, record)
                 repeated += not is_news
-            placed.append(Placed(topic.name, where.partition, offset))
+            placed.append(Placed(topic.name, where.partition, offset, topic.id))
             if self._writer is not None:
                 round_.remember_publish(
                     self._writer,
@@ -242,7 +242,7 @@ class _Publish(Job):
                     f"{'record' if same_topic else 'topic'}. Give each new record the next "
                     "sequence, and each use its own writer."
                 )
-            return Placed(topic.name, published.where.partition, published.offset)
+            return Placed(topic.name, published.where.partition, published.offset, topic.id)
         if sequence <= highest - REMEMBERED_SEQUENCES:
             raise SequenceTooOld(
                 f"Writer '{writer}' has published up to sequence {highest}; {sequence} is too far "

@@ -56,7 +56,8 @@ def _with_sequence(arguments: Arguments) -> bool:
 class Call(Generic[Answered]):
     """One member of `LogAccess`: the types of its arguments and of its answer.
 
-    `may_repeat` says whether it may be sent again. A long one shows signs of life meanwhile.
+    `may_repeat` says whether it may be sent again. A long one shows signs of life meanwhile. What
+    is `optional` may be left out: an older Duolog on the other side knows no such argument.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Call(Generic[Answered]):
     parameters: Mapping[str, Any]
     may_repeat: Callable[[Arguments], bool] = _always
     is_long: bool = False
+    optional: frozenset[str] = frozenset()
 
 
 _TOPIC: Final = {"reference": Any}
@@ -77,7 +79,9 @@ MAX_RECORD_BYTES = Call[int]("max_record_bytes", Any, {})
 MAX_TIMESTAMP_AHEAD_SECONDS = Call[float]("max_timestamp_ahead_seconds", Any, {})
 STATS = Call[LogStats]("stats", LogStats, {})
 
-GET_TOPIC = Call[Topic]("topic", Topic, _TOPIC)
+GET_TOPIC = Call[Topic](
+    "topic", Topic, {**_TOPIC, "topic_id": Any}, optional=frozenset({"topic_id"})
+)
 TOPICS = Call[tuple[Topic, ...]]("topics", tuple[Topic, ...], {})
 CREATE_TOPIC = Call[Topic](
     "create_topic",

@@ -132,8 +132,9 @@ class RemoteLog:
             if_not_exists=if_not_exists,
         )
 
-    def topic(self, reference: TopicRef) -> Topic:
-        return self._call(calls.GET_TOPIC, reference=reference)
+    def topic(self, reference: TopicRef, *, topic_id: int | None = None) -> Topic:
+        named = {} if topic_id is None else {"topic_id": topic_id}
+        return self._call(calls.GET_TOPIC, reference=reference, **named)
 
     def topics(self) -> tuple[Topic, ...]:
         return self._call(calls.TOPICS)

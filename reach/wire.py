@@ -124,9 +124,10 @@ def _key(kind: Any, key: str) -> Any:
 
 def _is_sent(field: Field[Any], value: Any) -> bool:
     """Some fields are left out while they say nothing: a Duolog that is older knows no such."""
-    if field.metadata.get("is_sent_if_default", True):
-        return True
-    return bool(getattr(value, field.name) != field.default)
+    if not field.metadata.get("is_sent", True):
+        return False
+    is_said = field.metadata.get("is_sent_if_default", True)
+    return bool(is_said or getattr(value, field.name) != field.default)
 
 
 @cache

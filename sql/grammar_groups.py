@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 
 _A_PARTITION = "a partition's number"
 _AN_OFFSET = "an offset"
+_AN_ID = "a topic's id"
 
 
 def consume(reader: Reader) -> Consume:
     """CONSUME FROM, from behind these words."""
     statement = Consume(name(reader, "topic"))
-    for clause in clauses(reader, "GROUP", "PARTITION", "FROM", "LIMIT", "AUTO", "SKIP"):
+    words = ("TOPIC_ID", "GROUP", "PARTITION", "FROM", "LIMIT", "AUTO", "SKIP")
+    for clause in clauses(reader, *words):
         match clause:
+            case "TOPIC_ID":
+                statement = replace(statement, topic_id=whole(reader, _AN_ID))
             case "GROUP":
                 statement = replace(statement, group=name(reader, "group"))
             case "PARTITION":
@@ -51,8 +55,11 @@ def ack(reader: Reader) -> Ack:
     upto_offset: int | None = None
     partition: int | None = None
     settled = False
-    for clause in clauses(reader, "GROUP", "PARTITION", "UPTO", "WAIT"):
+    topic_id: int | None = None
+    for clause in clauses(reader, "TOPIC_ID", "GROUP", "PARTITION", "UPTO", "WAIT"):
         match clause:
+            case "TOPIC_ID":
+                topic_id = whole(reader, _AN_ID)
             case "GROUP":
                 group = name(reader, "group")
             case "PARTITION":
@@ -67,7 +74,7 @@ def ack(reader: Reader) -> Ack:
         raise reader.error(reader.next, "Whose acknowledgement is it? GROUP 'g' is missing.")
     if upto_offset is None:
         raise reader.error(reader.next, "Up to where? UPTO OFFSET n is missing.")
-    return Ack(topic, group, upto_offset, partition, settled)
+    return Ack(topic, group, upto_offset, partition, settled, topic_id)
 
 
 def reset(reader: Reader) -> ResetGroup:

@@ -30,6 +30,7 @@ _ACKNOWLEDGED = pa.schema(
         ("partition", pa.int32()),
         ("acknowledged_offset", pa.int64()),
         ("position", pa.int64()),
+        ("topic_id", pa.int64()),
     ]
 )
 _SETTLED = _ACKNOWLEDGED.append(pa.field("settled", pa.bool_())).append(
@@ -51,7 +52,7 @@ def consume(log: LogAccess, statement: Consume, reader: ValueReader | None) -> S
 
     All partitions in turns, or the one that was named. AUTO ACK acknowledges what is answered.
     """
-    topic = log.topic(statement.topic)
+    topic = log.topic(statement.topic, topic_id=statement.topic_id)
     pages = _read(log, topic, statement)
     columns = RecordColumns(topic, reader)
     tables = [_shown(columns, topic, page) for page in pages]
@@ -131,17 +132,19 @@ def _together(tables: list[pa.Table], columns: RecordColumns) -> pa.Table:
 
 def ack(log: LogAccess, statement: Ack) -> SqlResult:
     """Where the group is then; and whether in Kafka too, if that was to be waited for."""
-    position = log.ack(statement.group, statement.topic, statement.upto_offset, statement.partition)
+    topic = log.topic(statement.topic, topic_id=statement.topic_id)
+    position = log.ack(statement.group, topic.id, statement.upto_offset, statement.partition)
     row = {
         "group_id": position.group,
         "topic": position.topic,
         "partition": position.partition,
         "acknowledged_offset": position.upto_offset,
         "position": position.position,
+        "topic_id": topic.id,
     }
     if not statement.settled:
         return SqlResult.of_rows(_ACKNOWLEDGED, [row])
-    settled = log.settle_group(position.group, position.topic, position.partition)
+    settled = log.settle_group(position.group, topic.id, position.partition)
     said = {"settled": settled.is_settled, "pending": settled.pending or None}
     return SqlResult.of_rows(_SETTLED, [{**row, **said}])
 

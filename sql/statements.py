@@ -117,6 +117,7 @@ class Consume:
     limit: int = DEFAULT_LIMIT
     auto_ack: bool = False
     skip_damaged: bool = False
+    topic_id: int | None = None  # which the topic is to have
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,7 @@ class Ack:
     upto_offset: int
     partition: int | None = None
     settled: bool = False  # wait until Kafka is there too
+    topic_id: int | None = None  # which the topic is to have
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from duolog.log.model import AtOffset, AtTimestamp, Earliest, Latest, PayloadMode, TopicSettings
+from duolog.log.model import (
+    DEFAULT_START,
+    AtOffset,
+    AtTimestamp,
+    Earliest,
+    Latest,
+    PayloadMode,
+    TopicSettings,
+)
 from duolog.log.routing.filter.text import literal
 from duolog.log.routing.filter.text import to_sql as expression_to_sql
 from duolog.log.routing.filter.tree import Column
@@ -31,7 +39,7 @@ from duolog.sql.statements import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from duolog.log.model import Expression, Op, Start
+    from duolog.log.model import Expression, Op, Route, Start
     from duolog.sql.statements import Statement
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -67,16 +75,17 @@ def to_sql(statement: Statement) -> str:
         case SkipDamage(topic, number, to_offset):
             words = ["ALTER TOPIC", _name(topic), f"SKIP DAMAGED PARTITION {number}"]
             words += [f"TO OFFSET {to_offset}"]
-        case Consume(topic, group, partition, start, limit, auto_ack, skip_damaged):
-            words = ["CONSUME FROM", _name(topic)]
+        case Consume(topic, group, partition, start, limit, auto_ack, skip_damaged, topic_id):
+            words = ["CONSUME FROM", _name(topic), *_topic_id(topic_id)]
             words += [] if group is None else ["GROUP", literal(group)]
             words += _partition(partition)
-            words += [] if start == Earliest() else ["FROM", _place(start)]
+            words += [] if start == DEFAULT_START else ["FROM", _place(start)]
             words += [] if limit == DEFAULT_LIMIT else ["LIMIT", str(limit)]
             words += ["AUTO ACK"] if auto_ack else []
             words += ["SKIP DAMAGED"] if skip_damaged else []
-        case Ack(topic, group, upto_offset, partition, settled):
-            words = ["ACK", _name(topic), "GROUP", literal(group), *_partition(partition)]
+        case Ack(topic, group, upto_offset, partition, settled, topic_id):
+            words = ["ACK", _name(topic), *_topic_id(topic_id), "GROUP", literal(group)]
+            words += _partition(partition)
             words += ["UPTO OFFSET", str(upto_offset)]
             words += ["WAIT SETTLED"] if settled else []
         case ResetGroup(group, topic, to, partition):
@@ -108,17 +117,21 @@ def _options(settings: TopicSettings) -> dict[str, Value]:
 
 
 def _add_source(statement: AddSource) -> list[str]:
-    words = ["ALTER TOPIC", _name(statement.topic), "ADD SOURCE", _name(statement.table)]
-    words += ["ON", _ops(statement.ops)]
-    if statement.where is not None:
-        words += ["WHERE", statement.where.text]
-    if statement.partition_by:
-        words += ["PARTITION BY", ", ".join(map(_partition_part, statement.partition_by))]
-    if statement.columns is not None:
-        words += ["COLUMNS", f"({', '.join(map(_name, statement.columns))})"]
-    if statement.payload is not PayloadMode.FULL:
-        words.append(_with({"payload": statement.payload.word}))
-    return words
+    return ["ALTER TOPIC", _name(statement.topic), "ADD SOURCE", route_text(statement.route)]
+
+
+def route_text(route: Route) -> str:
+    """A route as ADD SOURCE takes it."""
+    words = [_name(route.table), "ON", _ops(route.ops)]
+    if route.filter is not None:
+        words += ["WHERE", route.filter.text]
+    if route.partition_by:
+        words += ["PARTITION BY", ", ".join(map(_partition_part, route.partition_by))]
+    if route.columns is not None:
+        words += ["COLUMNS", f"({', '.join(map(_name, route.columns))})"]
+    if route.payload is not PayloadMode.FULL:
+        words.append(_with({"payload": route.payload.word}))
+    return " ".join(words)
 
 
 def _partition_part(part: str | Expression) -> str:
@@ -131,6 +144,10 @@ def _ops(ops: frozenset[Op]) -> str:
 
 def _partition(partition: int | None) -> list[str]:
     return [] if partition is None else ["PARTITION", str(partition)]
+
+
+def _topic_id(topic_id: int | None) -> list[str]:
+    return [] if topic_id is None else ["TOPIC_ID", str(topic_id)]
 
 
 def _place(start: Start) -> str:

@@ -30,6 +30,7 @@ from duolog.errors import (
     RegistryUnreachable,
     TooBusy,
     TooManyOpenFiles,
+    TopicRecreated,
     Undecodable,
     WriterFault,
     WritesRefused,
@@ -103,6 +104,8 @@ def refusal_of(error: DuologError) -> Refusal:
             "next_offset": error.next_offset,
             "reason": error.reason,
         }
+    elif isinstance(error, TopicRecreated):
+        more = {"topic": error.topic, "topic_id": error.topic_id}
     elif isinstance(error, PartitionHeld):
         more = {"holder": error.holder}
     elif isinstance(error, InvalidSql) and error.position is not None:

@@ -9,6 +9,7 @@ from duolog.bridge.http.callers import Caller
 from duolog.bridge.http.front import REQUEST_ID, client_of
 from duolog.bridge.http.gate import CALLER
 from duolog.bridge.http.host import Host
+from duolog.bridge.http.models import MayNameTopic
 from duolog.bridge.metrics.names import REFUSED
 from duolog.bridge.sql.seen_log import SeenLog, UsedLog
 from duolog.errors import ForbiddenTopic, UnknownRoute
@@ -36,10 +37,11 @@ def shown_caller(request: Request) -> str:
     )
 
 
-def topic_for(host: Host, request: Request, reference: str | int) -> Topic:
+def topic_for(host: Host, request: Request, ask: MayNameTopic) -> Topic:
     """The topic. A token for some topics learns nothing of others, not even that they are there."""
     try:
-        return SeenLog(host.log, caller_of(request)).topic(reference)
+        seen = SeenLog(host.log, caller_of(request))
+        return seen.topic(ask.reference, topic_id=ask.expected_id)
     except ForbiddenTopic as error:
         raise not_their_topic(host, error) from None
 

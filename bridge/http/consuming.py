@@ -26,7 +26,7 @@ from duolog.bridge.http.stored_pages import fetch_stored
 from duolog.bridge.members.coordinator import Call, Place, Seat
 from duolog.bridge.metrics.names import CONSUMED, POLL_CONFLICTS, POLL_SECONDS, POLLS_WAITING
 from duolog.bridge.waiting import ALL_PARTITIONS, Waiter, in_kafka
-from duolog.errors import PartitionHeld
+from duolog.errors import PartitionHeld, UnknownTopic
 from duolog.log import EmbeddedLog
 from duolog.log.model import Topic, TopicPartition
 
@@ -59,7 +59,7 @@ class Consuming:
     async def consume(self, request: Request, ask: ConsumeRequest) -> Response:
         """Read records, waiting for the first one."""
         host = self._host
-        topic = topic_for(host, request, ask.reference)
+        topic = topic_for(host, request, ask)
         wanted = Wanted(
             topic.id,
             ask.group_id,
@@ -82,6 +82,10 @@ class Consuming:
                 found, body = await self._poll(wanted, view, seconds, request.receive, seat)
         except PartitionHeld:
             host.tally.add(POLL_CONFLICTS)
+            raise
+        except UnknownTopic:  # dropped while the poll waited; is there another one of its name?
+            if ask.expected_id is not None:
+                topic_for(host, request, ask)
             raise
         if seat is not None and found.place is not None and ask.generation is None:
             await self._begin_in_kafka(seat, topic, found.place)

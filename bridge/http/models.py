@@ -22,6 +22,7 @@ MOST_BYTES: Final = 64 << 20
 MOST_MESSAGES: Final = 10_000
 _MOST_FIELDS: Final = 50
 _LAST: Final = 2**63 - 1
+_ID_DIGITS: Final = 10
 
 Offset = Annotated[int, Field(ge=0, le=_LAST)]
 Partition = Annotated[int, Field(ge=0, le=65_535)]
@@ -52,10 +53,26 @@ class Answer(BaseModel):
 
 
 class MayNameTopic(Request):
-    """`topic` also answers to `topic_id`."""
+    """A topic by its name, by its id, or by both: then it has to be the one of this id."""
 
     topic: Reference | None = Field(None, description="Its name, alias or id. Or use topic_id.")
-    topic_id: Reference | None = Field(None, description="Another spelling of topic.")
+    topic_id: Reference | None = Field(
+        None,
+        description="Alone, another spelling of topic. Beside topic, the id that an answer gave: "
+        "TopicRecreated when the topic was dropped and made again.",
+    )
+
+    @model_validator(mode="after")
+    def _names_an_id(self) -> Self:
+        beside = self.topic is not None and isinstance(self.topic_id, str)
+        if beside and not _is_id(str(self.topic_id)):
+            raise ValueError("topic_id beside topic is a whole number, as an answer gave it")
+        return self
+
+    @property
+    def expected_id(self) -> int | None:
+        """The id that the topic is to have, where it is named by both."""
+        return None if self.topic is None or self.topic_id is None else int(self.topic_id)
 
     @property
     def reference(self) -> str | int:
@@ -65,10 +82,14 @@ class MayNameTopic(Request):
         return found
 
 
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _ID_DIGITS
+
+
 class OfTopic(MayNameTopic):
     @model_validator(mode="after")
     def _names_one_topic(self) -> Self:
-        if (self.topic is None) == (self.topic_id is None):
+        if self.topic is None and self.topic_id is None:
             raise ValueError("name the topic, by topic or by topic_id")
         return self
 
@@ -137,9 +158,10 @@ class Message(Answer):
     """A record. `key` is text; one that is not comes as `key_base64`."""
 
     topic: str
+    topic_id: int = Field(description="Of this topic, and of no other one of its name.")
     partition_id: int
     offset: int
-    message_id: str = Field(description="topic:partition:offset")
+    message_id: str = Field(description="topic_id:partition:offset")
     key: str | None
     key_base64: str | None = None
     payload: str | None = Field(description="Base64; null for none, as after a delete.")
@@ -169,6 +191,7 @@ class ConsumeAnswer(Answer):
     """Records, and where to go on."""
 
     messages: list[Message]
+    topic_id: int = Field(description="For the next calls, beside topic.")
     next_offset: int | None = Field(
         description="Where to go on, when one partition was read and gave something."
     )
@@ -243,6 +266,7 @@ class MemberAnswer(Answer):
 
 class AckAnswer(Answer):
     success: bool
+    topic_id: int
     acknowledged_offset: int = Field(description="May be later than asked: it never goes back.")
     settled: bool | None = Field(None, description="With wait: both sides are at one place.")
     pending: str | None = Field(None, description="What is missing to that; null for nothing.")
@@ -254,6 +278,7 @@ class OffsetsRequest(OfTopic):
 
 class PartitionRange(Answer):
     topic: str
+    topic_id: int
     partition_id: int
     start_offset: int = Field(description="The first one kept.")
     next_offset: int = Field(description="The one that is written next.")
@@ -316,10 +341,10 @@ class PublishRequest(MayNameTopic):
     @model_validator(mode="after")
     def _is_one_of_both(self) -> Self:
         to_topic = self.messages is not None
-        named = (self.topic is not None) + (self.topic_id is not None)
+        named = self.topic is not None or self.topic_id is not None
         if to_topic == (self.rows is not None):
             raise ValueError("publish messages to a topic, or rows of a table")
-        if to_topic and (named != 1 or self.table is not None or self.op is not None):
+        if to_topic and (not named or self.table is not None or self.op is not None):
             raise ValueError("messages go to one topic, named by topic or by topic_id")
         if to_topic and (self.key_columns or self.ts is not None):
             raise ValueError("key_columns and ts belong to rows; a message has its own ts")
@@ -336,6 +361,7 @@ class PublishRequest(MayNameTopic):
 
 class PlacedMessage(Answer):
     topic: str
+    topic_id: int
     partition_id: int
     offset: int
 
@@ -378,7 +404,9 @@ class SqlAnswers(Answer):
 
 
 class ErrorAnswer(BaseModel):
-    """Why not. OffsetOutOfRange also has earliest and latest, PartitionHeld the holder."""
+    """Why not. OffsetOutOfRange also has earliest and latest, PartitionHeld the holder,
+    TopicRecreated the topic_id as it is now.
+    """
 
     model_config = ConfigDict(extra="allow")
 

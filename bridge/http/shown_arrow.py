@@ -1,8 +1,8 @@
 """Records as an Arrow stream: the log's own columns, with a few words in place of its numbers.
 
-What holds for the whole answer is in the schema's metadata: topic, key_format, value_format,
-next_offsets, has_more, and for a member member_id, generation, assigned. Whole batches go out as
-they are stored.
+What holds for the whole answer is in the schema's metadata: topic, topic_id, key_format,
+value_format, next_offsets, has_more, and for a member member_id, generation, assigned. Whole
+batches go out as they are stored.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ def arrow_answer(
     schema = SCHEMA.with_metadata(
         {
             "topic": found.topic.name,
+            "topic_id": str(found.topic.id),
             "key_format": found.topic.settings.key_format.value,
             "value_format": found.topic.settings.value_format.value,
             "next_offsets": json.dumps(

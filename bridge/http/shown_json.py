@@ -22,10 +22,13 @@ _PAYLOADS = [json.dumps(payload.word) for payload in PayloadMode]
 
 def consume_answer(found: Found[Fetched], unsettled: str | None = None) -> bytes:
     """The whole answer. `unsettled`: why the group may be elsewhere in Kafka."""
-    messages = ",".join(message for page in found.pages for message in _messages(page))
+    messages = ",".join(
+        message for page in found.pages for message in _messages(found.topic.id, page)
+    )
     single = next_offset(found)
     rest = json.dumps(
         {
+            "topic_id": found.topic.id,
             "next_offset": single,
             "next_offsets": {str(each): at for each, at in sorted(found.next_offsets.items())},
             "has_more": found.has_more,
@@ -83,9 +86,9 @@ def next_offset(found: Found[Fetched]) -> int | None:
     return next(iter(found.next_offsets.values()))
 
 
-def _messages(page: Fetched) -> Iterator[str]:
+def _messages(topic_id: int, page: Fetched) -> Iterator[str]:
     topic = quoted(page.topic)
-    place = f"{page.topic}:{page.partition}:"  # a topic's name has nothing to escape
+    place = f"{topic_id}:{page.partition}:"
     for batch in page.batches:
         # Each column at once: a dict a row, as to_pylist makes of the batch, costs three times.
         columns = [batch.records.column(at).to_pylist() for at in range(7)]
@@ -95,7 +98,7 @@ def _messages(page: Fetched) -> Iterator[str]:
         ):
             shown = "null" if value is None else f'"{b64encode(value).decode()}"'
             yield (
-                f'{{"topic":{topic},"partition_id":{page.partition},"offset":{offset},'
+                f'{{"topic":{topic},"topic_id":{topic_id},"partition_id":{page.partition},"offset":{offset},'
                 f'"message_id":"{place}{offset}",{_text("key", key)},"payload":{shown},'
                 f'"op":{_OPS[op]},"ts":{ts},"payload_mode":{_PAYLOADS[payload]},'
                 f'"source_table":{"null" if table is None else quoted(table)},'

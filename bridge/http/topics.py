@@ -40,7 +40,12 @@ class Topics:
         return json_response(
             {
                 "offsets": [
-                    {"topic": each.topic, "partition_id": each.partition, "offset": each.offset}
+                    {
+                        "topic": each.topic,
+                        "topic_id": each.topic_id,
+                        "partition_id": each.partition,
+                        "offset": each.offset,
+                    }
                     for each in placed
                 ]
             }
@@ -48,7 +53,7 @@ class Topics:
 
     async def _messages(self, request: Request, ask: PublishRequest) -> Sequence[Placed]:
         log = self._host.log
-        topic = topic_for(self._host, request, ask.reference)
+        topic = topic_for(self._host, request, ask)
         messages = ask.messages or []
         writer, sequence = ask.writer, ask.sequence
         if len(messages) > _MOST_ON_THE_LOOP:
@@ -97,7 +102,7 @@ class Topics:
     async def ack(self, request: Request, ask: AckRequest) -> Response:
         """Everything up to and including an offset is done."""
         log = self._host.log
-        topic = topic_for(self._host, request, ask.reference)
+        topic = topic_for(self._host, request, ask)
 
         def store() -> GroupPosition:
             return log.ack(ask.group_id, topic.id, ask.upto_offset, ask.partition_id)
@@ -113,7 +118,11 @@ class Topics:
             ) as gathering:
                 await gathering.tell_kafka(ask.member_id, partition, ask.upto_offset)
                 position = await self._host.writers.run(store)
-        answer: dict[str, Any] = {"success": True, "acknowledged_offset": position.upto_offset}
+        answer: dict[str, Any] = {
+            "success": True,
+            "topic_id": topic.id,
+            "acknowledged_offset": position.upto_offset,
+        }
         if ask.wait is None:
             return json_response(answer)
         seconds = min(
@@ -125,26 +134,27 @@ class Topics:
 
     async def heartbeat(self, request: Request, ask: HeartbeatRequest) -> Response:
         """A member is there."""
-        topic = topic_for(self._host, request, ask.reference)
+        topic = topic_for(self._host, request, ask)
         self._host.members.beat(ask.group_id, topic, ask.member_id, ask.generation)
         return json_response({"success": True})
 
     async def leave(self, request: Request, ask: LeaveRequest) -> Response:
         """A member goes. False: it had gone already."""
-        topic = topic_for(self._host, request, ask.reference)
+        topic = topic_for(self._host, request, ask)
         found = self._host.members.leave(ask.group_id, topic, ask.member_id)
         return json_response({"success": found})
 
     async def latest_offsets(self, request: Request, ask: OffsetsRequest) -> Response:
         """How far each partition reaches."""
         log = self._host.log
-        topic = topic_for(self._host, request, ask.reference)
+        topic = topic_for(self._host, request, ask)
         offsets = await self._host.readers.run(lambda: log.offsets(topic.id))
         return json_response(
             {
                 "offsets": [
                     {
                         "topic": each.topic,
+                        "topic_id": topic.id,
                         "partition_id": each.partition,
                         "start_offset": each.start,
                         "next_offset": each.next_offset,

@@ -35,7 +35,7 @@ class Dispatch:
     def run(self, call: Call[Any], sent: Mapping[str, Any]) -> Any:
         """One call's answer, as JSON has it."""
         strange = sent.keys() - call.parameters.keys()
-        missing = call.parameters.keys() - sent.keys()
+        missing = call.parameters.keys() - sent.keys() - call.optional
         if strange or missing:
             raise InvalidRequest(
                 f"'{call.name}' takes {', '.join(call.parameters) or 'nothing'}; "

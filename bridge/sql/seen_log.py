@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from duolog.errors import ForbiddenTopic, UnknownTopic
 from duolog.log.mirror_modes import MirrorModes
+from duolog.log.topic_ids import check_topic_id
 from duolog.sql.statements import AddSource, CreateTopic, Select
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class SeenLog:
         self._log = log
         self._caller = caller
 
-    def topic(self, reference: TopicRef) -> Topic:
+    def topic(self, reference: TopicRef, *, topic_id: int | None = None) -> Topic:
         caller = self._caller
         try:
             topic = self._log.topic(reference)
@@ -78,7 +79,7 @@ class SeenLog:
             raise forbidden(caller, reference) from None
         if not caller.may_use(topic.name):
             raise forbidden(caller, reference)
-        return topic
+        return check_topic_id(topic, topic_id)
 
     def topics(self) -> tuple[Topic, ...]:
         return tuple(topic for topic in self._log.topics() if self._caller.may_use(topic.name))

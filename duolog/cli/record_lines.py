@@ -1,6 +1,6 @@
 """Records as JSON lines: as `consume` prints them, and as `publish` takes them.
 
-    {"topic":"orders","partition":0,"offset":7,"ts":1700000000000,"op":null,
+    {"topic":"orders","topic_id":3,"partition":0,"offset":7,"ts":1700000000000,"op":null,
      "key":"a","value":{"qty":2},"headers":[{"name":"trace","value":"1f"}]}
 
 Going out, a value is shown as JSON where the topic's format is JSON, or Avro, which is decoded to
@@ -33,7 +33,11 @@ _TAKEN = (
     "value", "key", "headers", "partition", "op", "table", "payload", "ts", "value_encoding",
     "key_encoding",
 )  # fmt: skip
-_PASSED_OVER = ("topic", "offset")  # a record's old place says nothing about its new one
+_PASSED_OVER = (
+    "topic",
+    "topic_id",
+    "offset",
+)  # a record's old place says nothing about its new one
 _KNOWN = frozenset((*_TAKEN, *_PASSED_OVER))
 _OPS = {op.word: op for op in Op}
 _PAYLOADS = {payload.word: payload for payload in PayloadMode}
@@ -42,7 +46,9 @@ _text = json.JSONEncoder(ensure_ascii=False).encode
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
-_LINE = b'{"topic":%b,"partition":%d,"offset":%d,"ts":%d,"op":%b,%b,%b,"headers":[%b]}\n'
+_LINE = (
+    b'{"topic":%b,"topic_id":%d,"partition":%d,"offset":%d,"ts":%d,"op":%b,%b,%b,"headers":[%b]}\n'
+)
 
 
 class Lines:
@@ -51,6 +57,7 @@ class Lines:
     def __init__(self, topic: Topic, *, raw: bool) -> None:
         self._raw = raw
         self._topic = json.dumps(topic.name).encode()
+        self._topic_id = topic.id
         self._json_key = topic.settings.key_format is not Format.RAW
         self._json_value = topic.settings.value_format is not Format.RAW
 
@@ -66,6 +73,7 @@ class Lines:
         )
         return _LINE % (
             self._topic,
+            self._topic_id,
             partition,
             record.offset,
             record.ts_ms,

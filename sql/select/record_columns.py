@@ -55,6 +55,7 @@ class RecordColumns:
     def __init__(self, topic: Topic, reader: ValueReader | None) -> None:
         settings = topic.settings
         self._reader = reader
+        self._topic_id = topic.id
         self._formats = {"key": settings.key_format, "value": settings.value_format}
         kinds = {name: self._kind(name) for name in self._formats}
         self.fields = (
@@ -67,6 +68,7 @@ class RecordColumns:
             pa.field("key", kinds["key"]),
             pa.field("value", kinds["value"]),
             RECORD_SCHEMA.field("headers"),
+            pa.field("topic_id", pa.int64(), nullable=False),
         )
 
     def column(self, page: Page, name: str) -> pa.Array:
@@ -74,6 +76,8 @@ class RecordColumns:
         match name:
             case "partition":
                 return pa.array([page.partition], pa.int32()).take(_zeros(page.records.num_rows))
+            case "topic_id":
+                return pa.array([self._topic_id], pa.int64()).take(_zeros(page.records.num_rows))
             case "ts":
                 return _one(page, "ts").cast(pa.timestamp("ms", "UTC"))
             case "op":

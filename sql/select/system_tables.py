@@ -10,6 +10,7 @@ from duolog.errors import OffsetOutOfRange
 from duolog.log.mirrored import mirrored_partitions
 from duolog.log.offset_map import OffsetMap
 from duolog.log.timestamps import LATEST_TIME_MS
+from duolog.sql.text import route_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,6 +40,9 @@ TOPICS = pa.schema(
         ("kafka_topic", pa.string()),
         ("created_at", _MOMENT),
         ("updated_at", _MOMENT),
+        ("topic_id", pa.int64()),  # the same as id
+        ("name", pa.string()),  # the same as topic
+        ("routes", pa.list_(pa.string())),  # as ADD SOURCE takes them
     ]
 )
 SOURCES = pa.schema(
@@ -82,6 +86,10 @@ TOPIC_OFFSETS = pa.schema(
         ("kafka_position", pa.int64()),  # what Kafka was last seen to hold
         ("kafka_expected", pa.int64()),  # Kafka's offset for the position
         ("pending", pa.bool_()),  # whether the two are different places
+        ("topic_id", pa.int64()),
+        ("partition_id", pa.int32()),  # the same as partition
+        ("last_acked_offset", pa.int64()),  # null for a group that has only begun there
+        ("updated_at", _MOMENT),  # the same as changed_at
     ]
 )
 GROUP_MEMBERS = pa.schema(
@@ -143,6 +151,9 @@ def topic_row(log: LogAccess, topic: Topic) -> dict[str, Any]:
         "kafka_topic": settings.kafka_topic,
         "created_at": topic.created_at_ms,
         "updated_at": topic.updated_at_ms,
+        "topic_id": topic.id,
+        "name": topic.name,
+        "routes": [route_text(route) for route in topic.routes],
     }
 
 
@@ -197,6 +208,7 @@ def _moment(ts_ms: int) -> int:
 def _topic_offsets(log: LogAccess, clock: Clock) -> Iterator[dict[str, Any]]:
     """Each group in all partitions of each topic in which it has a position."""
     known = {(each.group, each.topic, each.partition): each for each in log.group_positions()}
+    ids = {each.name: each.id for each in log.topics()}
     heads: dict[str, tuple[PartitionOffsets, ...]] = {}
     maps = {(each.topic, each.partition): OffsetMap.of_mirror(each) for each in log.mirrors()}
     for group, topic in dict.fromkeys((group, topic) for group, topic, _ in known):
@@ -207,6 +219,7 @@ def _topic_offsets(log: LogAccess, clock: Clock) -> Iterator[dict[str, Any]]:
             yield {
                 **_progress(log, clock, group, head, position),
                 **_in_kafka(position, maps.get((topic, head.partition))),
+                "topic_id": ids.get(topic),
             }
 
 
@@ -231,6 +244,9 @@ def _progress(
         "lag_seconds": _waiting_seconds(log, clock, head, reads_on) if lag else 0.0,
         "changed_at": None if position is None else position.changed_at_ms,
         "changed_by": None if position is None else position.changed_by.value,
+        "partition_id": head.partition,
+        "last_acked_offset": None if position is None else position.last_acked_offset,
+        "updated_at": None if position is None else position.changed_at_ms,
     }
 
 

@@ -30,6 +30,7 @@ PAGE_BYTES = 4 << 20
 SAMPLE_RECORDS = 2000  # of all partitions together: half of them the oldest, half the newest
 SAMPLE_BYTES = 4 << 20
 _LOOK_AGAIN_SECONDS = 0.01
+_LATE = "topic_id"  # a column that tables of topics have not had from the beginning
 
 
 class TopicTable(pa.dataset.Dataset):  # type: ignore[misc]
@@ -54,9 +55,11 @@ class TopicTable(pa.dataset.Dataset):  # type: ignore[misc]
         self._record = RecordColumns(topic, reader)
         self._values = _values(topic, reader, lambda: _sample(log, topic))
         self._fields: dict[str, str] = {}  # a field of the value, by the name of its column
-        taken = {field.name for field in self._record.fields}
-        columns = list(self._record.fields)
-        for field, kind in (self._values.types if self._values else {}).items():
+        types = self._values.types if self._values else {}
+        # Values had fields of this name before records had it: they keep it, and queries mean them.
+        columns = [each for each in self._record.fields if each.name not in {_LATE} & types.keys()]
+        taken = {field.name for field in columns}
+        for field, kind in types.items():
             name = field
             while name in taken:
                 name = f"value_{name}"

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from duolog.errors import AckBeyondHead, NameTaken, UnknownRoute, UnknownTopic
+from duolog.errors import (
+    AckBeyondHead,
+    InvalidRequest,
+    NameTaken,
+    TopicRecreated,
+    UnknownRoute,
+    UnknownTopic,
+)
 from duolog.log.access import LogAccess
 from duolog.log.groups_seen import KafkaSeen
 from duolog.log.mirror_model import MirrorChange, MirrorTarget, Run, Skip, SkipReason
@@ -95,9 +102,9 @@ def test_consuming_goes_on_where_the_group_is(log: LogAccess) -> None:
 
 def test_acknowledging_and_resetting(log: LogAccess) -> None:
     publish(log, {0: 3, 1: 1})
-    assert rows(log, "ACK t GROUP 'g' PARTITION 0 UPTO OFFSET 1") == [
-        {"group_id": "g", "topic": "t", "partition": 0, "acknowledged_offset": 1, "position": 2}
-    ]
+    row = {"group_id": "g", "topic": "t", "partition": 0, "acknowledged_offset": 1, "position": 2}
+    topic_id = log.topic("t").id
+    assert rows(log, "ACK t GROUP 'g' PARTITION 0 UPTO OFFSET 1") == [{**row, "topic_id": topic_id}]
     assert rows(log, "ACK t GROUP 'g' PARTITION 0 UPTO OFFSET 0")[0]["position"] == 2
     with pytest.raises(AckBeyondHead):
         run(log, "ACK t GROUP 'g' PARTITION 0 UPTO OFFSET 3")
@@ -193,3 +200,82 @@ def test_statements_one_after_the_other(log: LogAccess) -> None:
     text = "CREATE TOPIC t; ALTER TOPIC t SET PARTITIONS 2; SELECT topic FROM system.topics"
     results = [execute(log, each, text) for each in parse(text)]
     assert results[-1].table().to_pylist() == [{"topic": "t"}]
+
+
+def test_what_is_published_between_two_reads_of_a_new_group_is_delivered(log: LogAccess) -> None:
+    publish(log, {0: 3, 1: 1})
+    assert rows(log, "CONSUME FROM t GROUP 'g' FROM LATEST") == []
+    log.publish("t", [Record(b"9", partition=0), Record(b"8", partition=1)])
+    found = rows(log, "CONSUME FROM t GROUP 'g' FROM LATEST")
+    assert [(row["partition"], row["offset"]) for row in found] == [(0, 3), (1, 1)]
+
+
+def test_reading_without_a_group_leaves_nothing_behind(log: LogAccess) -> None:
+    publish(log, {0: 3, 1: 1})
+    rows(log, "CONSUME FROM t FROM LATEST")
+    rows(log, "CONSUME FROM t")
+    assert log.group_positions() == ()
+
+
+def test_a_topic_that_was_made_again_is_another_one_for_who_names_its_id(log: LogAccess) -> None:
+    publish(log, {0: 3, 1: 1})
+    (row, *_) = rows(log, "CONSUME FROM t GROUP 'g'")
+    old = row["topic_id"]
+    run(log, "DROP TOPIC t")
+    publish(log, {0: 5, 1: 1})
+    with pytest.raises(TopicRecreated) as told:
+        run(log, f"CONSUME FROM t TOPIC_ID {old} GROUP 'g'")
+    with pytest.raises(TopicRecreated):
+        run(log, f"ACK t TOPIC_ID {old} GROUP 'g' PARTITION 0 UPTO OFFSET 1")
+    with pytest.raises(TopicRecreated):
+        log.topic("t", topic_id=old)
+    now = log.topic("t").id
+    assert (told.value.topic, told.value.topic_id) == ("t", now)
+    assert log.topic("t", topic_id=now).id == now
+    assert log.group_positions() == ()
+    acked = rows(log, f"ACK t TOPIC_ID {now} GROUP 'g' PARTITION 0 UPTO OFFSET 1")
+    assert acked[0]["topic_id"] == now
+
+
+@pytest.mark.parametrize("strange", ["1", True, -1, 1.5])
+def test_an_id_is_a_whole_number(log: LogAccess, strange: Any) -> None:
+    log.create_topic("t")
+    with pytest.raises(InvalidRequest, match="A topic's id is a whole number"):
+        log.topic("t", topic_id=strange)
+
+
+def test_the_columns_of_the_written_specs_are_there(log: LogAccess) -> None:
+    publish(log, {0: 3, 1: 1})
+    run(log, "ALTER TOPIC t ADD SOURCE shop.o ON INSERT, DELETE WHERE qty > 1 PARTITION BY qty")
+    topic_id = log.topic("t").id
+    assert rows(log, "SELECT topic_id, name, routes FROM system.topics") == [
+        {
+            "topic_id": topic_id,
+            "name": "t",
+            "routes": ["shop.o ON INSERT, DELETE WHERE qty > 1 PARTITION BY qty"],
+        }
+    ]
+    log.begin_group("g", "t", {0: 2})
+    log.ack("g", "t", 0, 1)
+    found = rows(
+        log,
+        "SELECT topic_id, partition_id, last_acked_offset, position, "
+        "updated_at = changed_at AS same FROM system.topic_offsets ORDER BY 2",
+    )
+    assert found == [
+        {
+            "topic_id": topic_id,
+            "partition_id": partition,
+            "last_acked_offset": acked,
+            "position": position,
+            "same": True,
+        }
+        for partition, acked, position in ((0, None, 2), (1, 0, 1))
+    ]
+    assert rows(log, "SELECT DISTINCT topic_id FROM t") == [{"topic_id": topic_id}]
+
+
+def test_a_values_own_topic_id_keeps_its_name(log: LogAccess) -> None:
+    log.create_topic("forum")
+    log.publish("forum", Record(b'{"topic_id": 77}'))
+    assert rows(log, "SELECT topic_id FROM forum") == [{"topic_id": 77}]

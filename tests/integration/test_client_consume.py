@@ -19,9 +19,9 @@ from duolog.errors import (
     ClientClosed,
     InvalidRequest,
     InvalidSetting,
-    OffsetOutOfRange,
     PartitionHeld,
     PartitionRevoked,
+    TopicRecreated,
     Undecodable,
     UnknownPartition,
     UnknownTopic,
@@ -91,7 +91,7 @@ def test_a_loop_gives_all_records_in_the_order_of_partitions_and_acknowledges(
 
 
 def test_a_record_has_all_that_was_published(host: ServedLog) -> None:
-    host.log.create_topic("whole")
+    topic_id = host.log.create_topic("whole").id
     host.log.publish(
         "whole",
         Record(
@@ -105,7 +105,7 @@ def test_a_record_has_all_that_was_published(host: ServedLog) -> None:
     assert (first.key, first.payload, first.value) == (b"k", b'{"qty":2}', {"qty": 2})
     assert first.headers == (("trace", b"1"), ("none", None))
     assert (first.ts_ms, first.op, first.table) == (1_600_000_000_000, "update", "shop.orders")
-    assert (first.message_id, first.attempt) == ("whole:0:0", 1)
+    assert (first.message_id, first.attempt) == (f"{topic_id}:0:0", 1)
     assert (second.value, second.payload, second.op, second.key) == (None, None, None, None)
 
 
@@ -319,7 +319,9 @@ def test_a_record_that_no_log_takes_any_more_goes_to_the_dead_letters_too(
 def test_without_a_place_for_dead_letters_it_is_an_error(host: ServedLog, topic: str) -> None:
     with consumer(host, {topic: [0]}, max_attempts=1) as reading:
         record = next(iter(reading))
-        with pytest.raises(AttemptsExhausted, match=rf"Record {topic}:0:0 failed 1 times"):
+        with pytest.raises(
+            AttemptsExhausted, match=rf"Offset 0 of topic '{topic}' partition 0 failed 1"
+        ):
             reading.nack(record)
         reading.ack(record)
         assert next(reading).offset == 1
@@ -480,20 +482,95 @@ def test_what_was_never_handed_out_cannot_be_acknowledged(host: ServedLog, topic
             reading.poll(-1)
 
 
-def test_a_topic_that_was_made_anew_is_told_and_can_be_read_from_its_start(
-    host: ServedLog, topic: str
+def made_again(host: ServedLog, topic: str, *values: int) -> None:
+    """Another topic of the same name, with these records in partition 0."""
+    host.log.drop_topic(topic)
+    host.log.create_topic(topic, TopicSettings(partitions=2))
+    for value in values:
+        host.log.publish(topic, Record(b"%d" % value, partition=0))
+
+
+@pytest.mark.parametrize("group", ["g", None])
+@pytest.mark.parametrize("named", [True, False], ids=["a partition", "a member or all"])
+def test_a_topic_that_was_made_again_is_read_from_its_first_record(
+    host: ServedLog, topic: str, group: str | None, named: bool
 ) -> None:
-    with consumer(host, {topic: [0]}) as reading:
-        assert len(list(reading)) == 3
+    source = {topic: [0]} if named else topic
+    with consumer(host, source, group=group, start="latest") as reading:
+        assert reading.poll(0) == []
+        fill(host, topic, range(10, 16))
+        old = until_read(reading, 3 if named else 6)
+        assert set(old) >= {10, 12, 14}
         host.log.drop_topic(topic)
         with pytest.raises(UnknownTopic):
             reading.poll(0)
-        host.log.create_topic(topic)
-        host.log.publish(topic, Record(b"7"))
-        with pytest.raises(OffsetOutOfRange, match="Offset 3 of topic"):
-            reading.poll(0)
-        reading.seek(topic, 0)
-        assert [each.value for each in reading.poll(0)] == [7]
+        host.log.create_topic(topic, TopicSettings(partitions=2))
+        for value in range(5):
+            host.log.publish(topic, Record(b"%d" % value, partition=0))
+        assert until_read(reading, 5) == [0, 1, 2, 3, 4]
+        assert reading.poll(0) == []
+    if group is not None:
+        assert positions(host, topic)[0] == 5
+
+
+def test_a_topic_that_is_made_again_while_a_poll_waits_is_read_from_its_first_record(
+    host: ServedLog, topic: str
+) -> None:
+    with consumer(host, {topic: [0]}) as reading, ThreadPoolExecutor() as threads:
+        assert len(list(reading)) == 3
+        waiting = host.host.tally.number(POLLS_WAITING)
+        poll = threads.submit(reading.poll, 60)
+        until(lambda: host.host.tally.number(POLLS_WAITING) == waiting + 1)
+        made_again(host, topic, 7)
+        try:
+            found = poll.result(60)
+        except UnknownTopic:  # it was looked for between the two
+            found = reading.poll(60)
+        assert [each.value for each in found] == [7]
+
+
+def test_what_was_read_of_the_topic_before_counts_for_nothing_in_the_new_one(
+    host: ServedLog, topic: str
+) -> None:
+    with consumer(host, {topic: [0]}, auto_ack=False) as reading:
+        old = reading.poll()
+        made_again(host, topic, 7, 8, 9)
+        with pytest.raises(TopicRecreated, match="dropped and made again"):
+            reading.ack(old[0])
+        new = reading.poll()
+        assert [each.value for each in new] == [7, 8, 9]
+        assert {each.topic_id for each in new} == {host.log.topic(topic).id}
+        assert new[0].message_id != old[0].message_id
+        for refuse in (reading.ack, reading.nack):
+            with pytest.raises(TopicRecreated):
+                refuse(old[1])
+        assert positions(host, topic) == {}
+        reading.ack(new[1], new[0])
+        assert positions(host, topic) == {0: 2}
+
+
+def test_who_wants_to_be_told_is_told_that_a_topic_was_made_again(
+    host: ServedLog, topic: str
+) -> None:
+    with consumer(host, {topic: [0]}, auto_ack=False, topic_recreated="raise") as reading:
+        reading.poll()
+        reading.ack()
+        made_again(host, topic, 7)
+        for _ in range(2):
+            with pytest.raises(TopicRecreated) as told:
+                reading.poll(0)
+        assert told.value.topic_id == host.log.topic(topic).id
+    with consumer(host, {topic: [0]}, topic_recreated="raise") as other:
+        assert [each.value for each in other.poll()] == [7]
+
+
+def test_tables_know_their_topic(host: ServedLog, topic: str) -> None:
+    with consumer(host, {topic: [0]}, auto_ack=False) as reading:
+        (table,) = reading.poll_tables()
+        assert table.topic_id == host.log.topic(topic).id
+        made_again(host, topic, 7)
+        with pytest.raises(TopicRecreated):
+            reading.ack(table)
 
 
 def test_a_large_page_is_decoded_beside_the_event_loop(host: ServedLog) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from duolog.bridge.metrics.names import POLLS_WAITING
 from duolog.log.model import Op, Record, Retention, Route, TopicSettings
-from tests.integration.serve_host import Reply, ServedLog, served
+from tests.integration.serve_host import Reply, ServedLog, served, until
 from tests.support.clock import ManualClock
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
@@ -58,12 +60,15 @@ def test_published_messages_come_back_with_all_they_had(
         "ts": 1_600_000_000_000,
     }
     placed = host.ask("/v1/api/topics/publish", {"topic": "whole", "messages": [message]})
-    assert placed.json == {"offsets": [{"topic": "whole", "partition_id": 1, "offset": 0}]}
+    topic = host.log.topic("whole")
+    place = {"topic": "whole", "topic_id": topic.id, "partition_id": 1, "offset": 0}
+    assert placed.json == {"offsets": [place]}
     expected = {
         "topic": "whole",
+        "topic_id": topic.id,
         "partition_id": 1,
         "offset": 0,
-        "message_id": "whole:1:0",
+        "message_id": f"{topic.id}:1:0",
         "key": "a",
         "payload": base64.b64encode(b'{"qty":2}').decode(),
         "op": "update",
@@ -75,7 +80,6 @@ def test_published_messages_come_back_with_all_they_had(
             {"name": "raw", "value": None, "value_base64": "/w=="},
         ],
     }
-    topic = host.log.topic("whole")
     for named in (
         {"topic": "whole"},
         {"topic": "complete"},
@@ -147,7 +151,7 @@ def test_limits_cut_an_answer_and_say_that_there_is_more(host: ServedLog, topic:
 
 
 def test_without_a_group_next_offsets_read_on(host: ServedLog) -> None:
-    host.log.create_topic("walk", TopicSettings(partitions=3))
+    topic_id = host.log.create_topic("walk", TopicSettings(partitions=3)).id
     for partition in range(3):
         host.log.publish("walk", [Record(b"%d" % n, partition=partition) for n in range(7)])
     start: Any = "Earliest"
@@ -159,7 +163,7 @@ def test_without_a_group_next_offsets_read_on(host: ServedLog) -> None:
         start = {"Offsets": reply.json["next_offsets"]}
         if not reply.json["has_more"]:
             break
-    assert sorted(seen) == sorted(f"walk:{p}:{n}" for p in range(3) for n in range(7))
+    assert sorted(seen) == sorted(f"{topic_id}:{p}:{n}" for p in range(3) for n in range(7))
     assert len(seen) == 21
 
 
@@ -200,7 +204,8 @@ def test_a_group_goes_on_where_it_acknowledged_and_replays_what_it_did_not(
 
     assert poll("a", limit=2) == ["0", "1"]
     assert poll("a", limit=2) == ["0", "1"]
-    assert ack("a", 1) == {"success": True, "acknowledged_offset": 1}
+    topic_id = host.log.topic(topic).id
+    assert ack("a", 1) == {"success": True, "topic_id": topic_id, "acknowledged_offset": 1}
     assert poll("a") == ["2", "3", "4"]
     assert poll("b", limit=1) == ["0"]
     assert ack("a", 4)["acknowledged_offset"] == 4
@@ -308,10 +313,64 @@ def test_a_group_that_is_known_costs_no_sync_to_poll(host: ServedLog, topic: str
     assert host.log.stats().syncs == before
 
 
+def test_a_topic_that_was_made_again_is_another_one(host: ServedLog, topic: str) -> None:
+    first = host.consume(topic=topic, group_id="g")
+    known = {"topic": topic, "topic_id": first.json["topic_id"]}
+    assert {each["topic_id"] for each in first.json["messages"]} == {known["topic_id"]}
+    host.log.drop_topic(topic)
+    assert host.consume(**known).code == "UnknownTopic"
+    host.log.create_topic(topic)
+    again = host.log.topic(topic).id
+    host.publish(topic, *map(str, range(5)))
+    before = host.log.stats().positions_stored
+    for path, asked in (
+        ("consume", {**known, "group_id": "g", "start": {"Offset": 3}}),
+        ("consume", {**known, "topic_id": str(known["topic_id"]), "group_id": "g"}),
+        ("ack", {**known, "group_id": "g", "upto_offset": 1}),
+        ("publish", {**known, "messages": [{"value": 1}]}),
+        ("latest-offsets", known),
+    ):
+        refused = host.ask(f"/v1/api/topics/{path}", asked)
+        assert (refused.status, refused.code) == (409, "TopicRecreated"), path
+        assert (refused.json["topic"], refused.json["topic_id"]) == (topic, again)
+    assert host.log.stats().positions_stored == before
+    assert len(values(host.consume(topic=topic, topic_id=again, group_id="g"))) == 5
+    acked = host.ask(
+        "/v1/api/topics/ack", {"topic": topic, "topic_id": again, "group_id": "g", "upto_offset": 1}
+    )
+    assert (acked.status, acked.json["topic_id"]) == (200, again)
+
+
+def test_an_alias_that_leads_elsewhere_now_is_noticed(host: ServedLog) -> None:
+    old = host.log.create_topic("old-home", TopicSettings(alias="home"))
+    host.log.drop_topic("old-home")
+    host.log.create_topic("new-home", TopicSettings(alias="home"))
+    assert host.consume(topic="home", topic_id=old.id).code == "TopicRecreated"
+
+
+def test_a_poll_that_waits_is_told_that_its_topic_was_made_again(host: ServedLog) -> None:
+    topic_id = host.log.create_topic("waited").id
+    asked = {"topic": "waited", "topic_id": topic_id, "timeout_seconds": 60}
+    waiting = host.host.tally.number(POLLS_WAITING)
+    with ThreadPoolExecutor() as threads:
+        poll = threads.submit(host.consume, **asked)
+        until(lambda: host.host.tally.number(POLLS_WAITING) == waiting + 1)
+        host.log.drop_topic("waited")
+        host.log.create_topic("waited")
+        assert poll.result(60).code in {"UnknownTopic", "TopicRecreated"}
+    assert host.consume(**asked).code == "TopicRecreated"
+
+
+@pytest.mark.parametrize("beside", ["orders", "1.5", "", -1, 1.5, None])
+def test_beside_a_name_topic_id_is_a_number(host: ServedLog, topic: str, beside: Any) -> None:
+    reply = host.consume(topic=topic, topic_id=beside)
+    assert reply.status == (200 if beside is None else 422)
+
+
 def test_latest_offsets_say_how_far_each_partition_reaches(host: ServedLog, topic: str) -> None:
     host.log.create_topic("empty", TopicSettings(partitions=2))
     asked = host.ask("/v1/api/topics/latest-offsets", {"topic_id": topic})
-    place = {"topic": topic, "partition_id": 0}
+    place = {"topic": topic, "topic_id": host.log.topic(topic).id, "partition_id": 0}
     assert asked.json["offsets"] == [
         {**place, "start_offset": 0, "next_offset": 5, "last_offset": 4}
     ]

@@ -77,7 +77,8 @@ class Consumer:
 
 
 def offsets(reply: Reply) -> list[str]:
-    return sorted(each["message_id"].removeprefix("orders:") for each in reply.json["messages"])
+    messages = reply.json["messages"]
+    return sorted(f"{each['partition_id']}:{each['offset']}" for each in messages)
 
 
 def code(reply: Reply) -> tuple[int, str]:

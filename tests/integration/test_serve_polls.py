@@ -62,7 +62,7 @@ def test_a_poll_is_answered_by_the_append(
     assert not poll.done()
     host.log.publish("orders", [Record(b"here", partition=1)])
     reply = poll.result(DEADLINE_SECONDS)
-    assert reply.json["messages"][-1]["message_id"] == "orders:1:0"
+    assert reply.json["messages"][-1]["message_id"] == f"{host.log.topic('orders').id}:1:0"
     assert host.host.tally.number(POLLS_WAITING) == 0
 
 
@@ -151,9 +151,9 @@ def test_two_consumers_of_a_group_share_by_partition(host: ServedLog, in_backgro
     until_waiting(host, 2)
     host.log.publish("orders", [Record(b"a", partition=0), Record(b"b", partition=1)])
     replies = [poll.result(DEADLINE_SECONDS).json["messages"] for poll in polls]
-    assert [[each["message_id"] for each in reply] for reply in replies] == [
-        ["orders:0:0"],
-        ["orders:1:0"],
+    assert [[(each["partition_id"], each["offset"]) for each in reply] for reply in replies] == [
+        [(0, 0)],
+        [(1, 0)],
     ]
 
 

@@ -47,7 +47,8 @@ def test_without_a_mirror_an_ack_is_settled_at_once(host: ServedLog, topic: str)
     asked = {"topic": topic, "group_id": "g", "upto_offset": 2, "wait": "settled"}
     answer = host.ask(ACK, asked)
     assert answer.json == {
-        "success": True, "acknowledged_offset": 2, "settled": True, "pending": None,
+        "success": True, "topic_id": host.log.topic(topic).id, "acknowledged_offset": 2,
+        "settled": True, "pending": None,
     }  # fmt: skip
     with Consumer(topic, url=host.url, group="g", start="earliest") as consumer:
         assert len(consumer.poll()) == 2

@@ -194,6 +194,7 @@ def test_what_is_shown_of_a_record(log: EmbeddedLog) -> None:
             "key": '"k"',
             "value": value.decode(),
             "headers": [{"name": "h", "value": b"\x00"}, {"name": "h", "value": None}],
+            "topic_id": log.topic("t").id,
             "id": 1,
             "value_op": "x",  # the field `op`, as every record has an op
             "value_value_op": 2,

@@ -83,7 +83,7 @@ def test_json_says_all_of_a_record_and_is_as_described(records: list[Record]) ->
     ConsumeAnswer.model_validate(answer)
     for offset, (shown, record) in enumerate(zip(answer["messages"], records, strict=True), 7):
         assert (shown["topic"], shown["partition_id"], shown["offset"]) == ("orders", 1, offset)
-        assert shown["message_id"] == f"orders:1:{offset}"
+        assert (shown["topic_id"], shown["message_id"]) == (1, f"1:1:{offset}")
         payload = shown["payload"]
         assert (None if payload is None else base64.b64decode(payload)) == record.value
         assert binary(shown, "key") == record.key
@@ -101,6 +101,7 @@ def test_arrow_says_all_of_a_record(records: list[Record]) -> None:
     assert table.schema.equals(SCHEMA)
     assert table.schema.metadata == {
         b"topic": b"orders",
+        b"topic_id": b"1",
         b"key_format": b"json",
         b"value_format": b"json",
         b"next_offsets": json.dumps({"1": 7 + len(records)}).encode(),
@@ -128,7 +129,7 @@ def test_several_pages_are_one_answer_that_says_where_each_goes_on() -> None:
     ]
     answer = json.loads(consume_answer(found(*pages, has_more=True)))
     assert [each["message_id"] for each in answer["messages"]] == [
-        "orders:0:0", "orders:0:1", "orders:1:4",
+        "1:0:0", "1:0:1", "1:1:4",
     ]  # fmt: skip
     assert answer["next_offset"] is None
     assert answer["next_offsets"] == {"0": 2, "1": 5}
@@ -141,6 +142,7 @@ def test_an_empty_answer_has_no_next_offset_but_says_where_it_stands() -> None:
     nothing: Found[Fetched] = Found(ORDERS, (), {0: 5}, False)
     assert json.loads(consume_answer(nothing)) == {
         "messages": [],
+        "topic_id": 1,
         "next_offset": None,
         "next_offsets": {"0": 5},
         "has_more": False,

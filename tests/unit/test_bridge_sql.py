@@ -161,7 +161,7 @@ def test_an_alias_that_moves_leads_nowhere_new(log: EmbeddedLog) -> None:
     """Between the look at a name and what is done, the name may come to mean another topic."""
 
     class Moving(SeenLog):
-        def topic(self, reference: str | int) -> Any:
+        def topic(self, reference: str | int, *, topic_id: int | None = None) -> Any:
             found = super().topic(reference)
             if reference == "orders":
                 log.drop_topic("orders")

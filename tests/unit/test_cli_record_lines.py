@@ -45,6 +45,7 @@ def _in(**fields: Any) -> Record:
 def test_a_plain_record_has_these_fields_and_no_others() -> None:
     assert _out(_read(b'{"qty":2}', b"a", (("trace", b"1f"),))) == {
         "topic": "orders",
+        "topic_id": 1,
         "partition": 2,
         "offset": 7,
         "ts": 1_700_000_000_000,

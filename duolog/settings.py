@@ -106,6 +106,7 @@ class TopicsSettings(BaseModel):
     default_consume_timeout: FiniteFloat = 30.0  # seconds
     max_consume_timeout: FiniteFloat = 300.0  # seconds
     allow_user_role_consume: bool = False
+    poll_interval_ms: float | None = None  # taken, and without effect: an append wakes its polls
 
 
 class SqlSettings(BaseModel):
@@ -208,7 +209,7 @@ class Settings(BaseSettings):
             self.serve.tokens,
             self.serve.tls(),
             self.serve.retention_every_seconds,
-            TopicRules(**self.topics.model_dump()),
+            TopicRules(**self.topics.model_dump(exclude={"poll_interval_ms"})),
             BodyLimits(int(self.serve.max_body_bytes)),
             SqlRules(**self.sql.model_dump()),
             ConnectionRules(

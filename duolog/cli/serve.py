@@ -104,6 +104,12 @@ def serve(
     }
     settings, path = settings_with_log(log, flags=tables, file=config)
 
+    if settings.topics.poll_interval_ms is not None:
+        output.note(
+            "[topics] poll_interval_ms has no effect: a poll that waits is answered by the append "
+            "itself. Leave it out."
+        )
+
     def say(started: Started) -> None:
         if as_json:
             output.json_line({"url": started.url, "log": started.log, "log_id": started.log_id})

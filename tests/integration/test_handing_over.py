@@ -53,6 +53,21 @@ def test_an_ack_waits_until_kafka_is_there_too(mirrored: Mirrored) -> None:
     assert mirrored.in_kafka() == 15
 
 
+def test_a_kafka_consumer_begins_where_native_ones_of_its_group_have_begun(
+    mirrored: Mirrored,
+) -> None:
+    begins = {str(partition): 40 + partition for partition in range(PARTITIONS)}
+    polled = mirrored.poll(1, start={"Offsets": begins})
+    assert "unsettled" not in polled
+    for partition in range(PARTITIONS):
+        wait_until(lambda at=partition: mirrored.in_kafka(at) == 40 + at, "learn of it")
+    taken = mirrored.kafka_turn(4 * 50 - sum(begins.values()))
+    assert min(taken) == (0, 40)
+    assert len(taken) == 4 * 50 - sum(begins.values())
+    again = mirrored.poll(1, start="Earliest")
+    assert again["messages"] == []
+
+
 def test_the_command_line_and_sql_wait_as_well(mirrored: Mirrored) -> None:
     where = ("--group", mirrored.group, "--log", str(mirrored.folder), "--wait", "settled")
     done = duolog("ack", mirrored.topic, "--upto", "4", "--partition", "0", *where, "--json")
@@ -147,10 +162,14 @@ def test_a_group_is_deleted_on_both_sides(mirrored: Mirrored) -> None:
     assert json.loads(deleted.stdout)["positions_deleted"] == PARTITIONS
     for _ in range(20):  # it does not come back with what the worker looks at then
         assert mirrored.poll(1, partition_id=0)["messages"][0]["offset"] == 0
-    for partition in range(PARTITIONS):
+    assert mirrored.native(0) == 0  # where these polls began
+    for partition in range(1, PARTITIONS):
         assert (mirrored.native(partition), mirrored.in_kafka(partition)) == (None, None)
-    with reach(mirrored.folder) as log, pytest.raises(UnknownGroup):
-        log.delete_group(mirrored.group)
+    with reach(mirrored.folder) as log:
+        assert log.delete_group(mirrored.group) == 1
+        with pytest.raises(UnknownGroup):
+            log.delete_group(mirrored.group)
+    assert mirrored.in_kafka(0) is None
 
 
 def test_a_group_that_only_kafka_knows_is_deleted_there(mirrored: Mirrored) -> None:

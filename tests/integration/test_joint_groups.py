@@ -69,6 +69,29 @@ def test_an_ack_moves_both_sides_at_once(joint: Joint) -> None:
         assert joint.committed() == joint.positions() == dict.fromkeys(range(PARTITIONS), 3)
 
 
+def test_kafka_knows_where_a_group_began_before_any_of_its_members_acknowledges(
+    joint: Joint,
+) -> None:
+    asked = {"url": joint.host.url, "group": joint.group, "auto_ack": False}
+    with Consumer(joint.topic, start="latest", **asked) as first:
+        until(
+            lambda: first.poll(0.1) == [] and len(first.assigned(joint.topic)) == PARTITIONS,
+            "it has all",
+        )
+        until(lambda: first.poll(0.1) == [] and joint.committed() == joint.positions(), "is told")
+        assert joint.committed() == dict.fromkeys(range(PARTITIONS), 1)
+        joint.publish(PARTITIONS)
+    with Consumer(joint.topic, start="latest", **asked) as second:
+        found: list[ConsumedRecord] = []
+
+        def has_all() -> bool:
+            found.extend(second.poll(1))
+            return len(found) == PARTITIONS
+
+        until(has_all, "it reads what came between the two")
+        assert {each.offset for each in found} == {1}
+
+
 def test_an_ack_that_comes_late_moves_neither_side_back(joint: Joint) -> None:
     member = joint.plain("late")
     joint.publish(8 * PARTITIONS)

@@ -398,3 +398,12 @@ def test_a_token_is_alone_on_its_line(start: Start, tmp_path: Path) -> None:
     assert b"only time" in err
     code, error = refused(start("token", "create", *wanted, "--json"))
     assert (code, error["code"]) == (1, "NameTaken")
+
+
+def test_poll_interval_ms_is_taken_and_said_once_to_have_no_effect(serve: Start) -> None:
+    process = serve(DUOLOG_TOPICS='{"poll_interval_ms": 50}')
+    assert ask(f"{url_of(process)}/healthz")[0] == 200
+    process.terminate()
+    _, said = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 0
+    assert said.decode().count("poll_interval_ms has no effect") == 1

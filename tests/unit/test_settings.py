@@ -144,3 +144,11 @@ def test_numbers_that_no_log_runs_with_are_refused(
     monkeypatch.setenv(f"DUOLOG_{name}", value)
     with pytest.raises(InvalidSetting, match=f"(?i){name}"):
         load_settings()
+
+
+def test_an_interval_between_polls_is_taken_and_goes_nowhere(folder: Path) -> None:
+    (folder / "duolog.toml").write_text("[topics]\npoll_interval_ms = 50\n")
+    settings = load_settings()
+    assert settings.topics.poll_interval_ms == 50
+    (folder / "duolog.toml").unlink()
+    assert settings.host_options() == load_settings().host_options()

@@ -86,7 +86,7 @@ class Admin:
     # -- groups
 
     def groups(self) -> tuple[str, ...]:
-        """All groups that have acknowledged something."""
+        """All groups that have a position: those that have read or acknowledged something."""
         return tuple(sorted({each.group for each in self.log.group_positions()}))
 
     def positions(

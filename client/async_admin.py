@@ -60,7 +60,7 @@ class AsyncAdmin:
         return await asyncio.to_thread(self.admin.offsets, topic)
 
     async def groups(self) -> tuple[str, ...]:
-        """All groups that have acknowledged something."""
+        """All groups that have a position: those that have read or acknowledged something."""
         return await asyncio.to_thread(self.admin.groups)
 
     async def positions(

@@ -167,6 +167,14 @@ def test_positions_in_partitions_without_a_mirror_are_not_looked_at() -> None:
     assert positions_report([SHOP], {("billing", "other", 0): 3}, {}) == ()
 
 
+def test_a_group_that_has_only_begun_may_be_unknown_in_kafka_but_not_elsewhere() -> None:
+    place = ("billing", "shop", 0)
+    assert positions_report([SHOP], {place: 3}, {}, {place}) == ()
+    (unknown,) = positions_report([SHOP], {place: 3}, {})
+    (elsewhere,) = positions_report([SHOP], {place: 3}, {place: 0}, {place})
+    assert (unknown.is_equal, elsewhere.is_equal) == (False, False)
+
+
 @given(
     shape=st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3), st.integers(0, 3)), max_size=6),
     position=st.integers(0, 60),

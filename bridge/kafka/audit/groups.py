@@ -6,7 +6,7 @@ same as the translation that the bridge uses, and is counted here without it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from duolog.bridge.kafka.access import client_of
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
     from duolog.log import LogAccess
+    from duolog.log.model import GroupPosition
 
 Place = tuple[str, str, int]
 """Group, the log's topic, partition."""
@@ -45,16 +46,23 @@ def positions_report(
     mirrors: Sequence[Mirror],
     native: Mapping[Place, int],
     kafka: Mapping[Place, int],
+    begun: Collection[Place] = (),
 ) -> tuple[PositionReport, ...]:
-    """Each group in each partition that either side knows it in. Pure."""
+    """Each group in each partition that either side knows it in. Pure.
+
+    `begun`: of the native ones, those where nobody has acknowledged anything. Kafka learns of such
+    a one as soon as the group has no members there; until then nothing is missing.
+    """
     of_partition = {(mirror.topic, mirror.partition): mirror for mirror in mirrors}
     reports = []
     for group, topic, partition in sorted({*native, *kafka}):
         mirror = of_partition.get((topic, partition))
         if mirror is None:
             continue
-        position = native.get((group, topic, partition))
-        kafka_position = kafka.get((group, topic, partition))
+        place = (group, topic, partition)
+        position, kafka_position = native.get(place), kafka.get(place)
+        if kafka_position is None and place in begun:
+            continue
         is_equal = (
             position is not None
             and kafka_position is not None
@@ -67,10 +75,10 @@ def positions_report(
     return tuple(reports)
 
 
-def native_positions(log: LogAccess, mirrors: Sequence[Mirror]) -> dict[Place, int]:
+def native_positions(log: LogAccess, mirrors: Sequence[Mirror]) -> dict[Place, GroupPosition]:
     """What the log knows of the mirrored topics."""
     return {
-        (known.group, known.topic, known.partition): known.position
+        (known.group, known.topic, known.partition): known
         for topic in sorted({mirror.topic for mirror in mirrors})
         for known in log.group_positions(reference=topic)
     }

@@ -86,17 +86,19 @@ def audit(
         advance = watcher.begins(sum(each.records for each in audits)) if watcher else _silent
         reports += [each.run(advance) for each in audits]
     takes = (groups or GroupFilter.of()).takes
-    native = {
+    found = {
         place: position
         for place, position in native_positions(log, mirrors).items()
         if takes(place[0])
     }
+    native = {place: each.position for place, each in found.items()}
+    begun = {place for place, each in found.items() if each.is_first}
     known = {group for group, _, _ in native} | set(kafka_groups(admin, deadline_seconds))
     asked = sorted(filter(takes, known))
     kafka = kafka_positions(settings, mirrors, asked, deadline_seconds)
     return AuditReport(
         tuple(sorted(reports, key=lambda report: (report.topic, report.partition))),
-        positions_report(mirrors, native, kafka),
+        positions_report(mirrors, native, kafka, begun),
         sample,
         time.monotonic() - began,
     )

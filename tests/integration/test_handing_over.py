@@ -59,8 +59,11 @@ def test_a_kafka_consumer_begins_where_native_ones_of_its_group_have_begun(
     begins = {str(partition): 40 + partition for partition in range(PARTITIONS)}
     polled = mirrored.poll(1, start={"Offsets": begins})
     assert "unsettled" not in polled
-    for partition in range(PARTITIONS):
-        wait_until(lambda at=partition: mirrored.in_kafka(at) == 40 + at, "learn of it")
+    places = range(PARTITIONS)
+    wait_until(
+        lambda: [mirrored.in_kafka(at) for at in places] == [40 + at for at in places],
+        "learn of it",
+    )
     taken = mirrored.kafka_turn(4 * 50 - sum(begins.values()))
     assert min(taken) == (0, 40)
     assert len(taken) == 4 * 50 - sum(begins.values())

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,7 @@ def test_an_ack_moves_both_sides_at_once(joint: Joint) -> None:
 def test_kafka_knows_where_a_group_began_before_any_of_its_members_acknowledges(
     joint: Joint,
 ) -> None:
-    asked = {"url": joint.host.url, "group": joint.group, "auto_ack": False}
+    asked: dict[str, Any] = {"url": joint.host.url, "group": joint.group, "auto_ack": False}
     with Consumer(joint.topic, start="latest", **asked) as first:
         until(
             lambda: first.poll(0.1) == [] and len(first.assigned(joint.topic)) == PARTITIONS,

@@ -119,7 +119,7 @@ def in_log(log: EmbeddedLog, rows: list[Row]) -> str:
     return topic
 
 
-def in_memory(rows: list[Row], schema: pa.Schema) -> SessionContext:
+def in_memory(rows: list[Row], schema: pa.Schema, topic_id: int) -> SessionContext:
     """The same rows, made without anything of ours."""
     offsets = {partition: itertools.count() for partition in range(3)}
     placed = [
@@ -129,6 +129,7 @@ def in_memory(rows: list[Row], schema: pa.Schema) -> SessionContext:
     for row in placed:
         fields = ("qty", "n", "name", "tags")
         row["value"] = json.dumps({name: row[name] for name in fields})
+        row["topic_id"] = topic_id
     context = SessionContext(SessionConfig().with_target_partitions(1))
     table = pa.Table.from_pylist(placed, schema=schema)
     batches = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
@@ -148,7 +149,7 @@ def test_answers_are_those_of_datafusion(
             return
         sql = shape.replace("{c}", condition)
         note(sql)
-        context = in_memory(rows, schema)
+        context = in_memory(rows, schema, log.topic(topic).id)
         try:
             quoted = re.sub(r"\boffset\b", '"offset"', sql.replace("{t}", "t"))
             found = context.sql(quoted).collect()

@@ -158,6 +158,19 @@ def test_a_watch_tells_why_it_has_ended(tmp_path: Path, monkeypatch: pytest.Monk
             until(lambda: watch.stored() == 1)
 
 
+def test_what_waits_for_members_to_change_is_looked_at_then_and_not_before() -> None:
+    now = Seconds()
+    agenda = Agenda(now)
+    agenda.keep("begun", at_once=False, waits=False, until_members_change=True)
+    now.at += 1000
+    assert not agenda.has_due()
+    agenda.hear(MembersChanged("begun"))
+    assert agenda.due(9) == ["begun"]
+    agenda.keep("begun", at_once=False, waits=False)
+    agenda.hear(MembersChanged("begun"))
+    assert not agenda.has_due()
+
+
 def groups(moves: NativeMoves) -> list[str]:
     return sorted(each.group for each in moves.moved())
 

@@ -219,3 +219,40 @@ def test_a_kafka_log_that_was_cut_makes_positions_wait() -> None:
     for committed in (consumer(20), ours(20)):
         assert reconcile(20, foreign(20), committed, cut, EMPTY).step == AwaitMirror(20)
     assert reconcile(20, foreign(20), consumer(5), cut, EMPTY).step == MoveNative(5, Moved.REWOUND)
+
+
+@pytest.mark.parametrize(
+    ("native", "seen", "committed", "step", "after"),
+    [
+        # Kafka learns where native consumers begin, as an offset of its own
+        (20, FRESH, None, WriteKafka(20), FRESH),
+        (50, FRESH, None, WriteKafka(60), FRESH),
+        # what Kafka holds of the group goes before it, wherever that is and whoever wrote it
+        (100, FRESH, consumer(20), MoveNative(20, Moved.ADOPTED), foreign(20)),
+        (0, FRESH, consumer(20), MoveNative(20, Moved.ADOPTED), foreign(20)),
+        (100, FRESH, ours(20), MoveNative(20, Moved.ADOPTED), written(20)),
+        (20, FRESH, consumer(20), Agreed(), foreign(20)),
+        (20, FRESH, ours(20), Agreed(), written(20)),
+        (20, FRESH, consumer(200), AwaitMirror(200), FRESH),
+        # our own write of it is no news
+        (100, written(108), ours(108), Agreed(), written(108)),
+        (90, written(60), ours(60), WriteKafka(98), written(60)),
+        # the first commit behind ours
+        (20, written(20), consumer(30), MoveNative(30, Moved.ADOPTED), foreign(30)),
+        (20, written(20), consumer(10), MoveNative(10, Moved.ADOPTED), foreign(10)),
+    ],
+)
+def test_where_a_group_begins_is_no_acknowledgement(
+    native: int, seen: KafkaSeen, committed: KafkaCommit | None, step: Step, after: KafkaSeen
+) -> None:
+    decision = reconcile(native, seen, committed, OFFSETS, EMPTY, is_first=True)
+    assert decision == Decision(step, after)
+    if isinstance(step, WriteKafka):
+        decision = reconcile(native, seen, committed, OFFSETS, LIVE, is_first=True)
+        assert decision.step == AwaitEmptyGroup(step.offset, has_time=True)
+
+
+def test_a_commit_that_we_wrote_over_goes_before_where_a_group_begins() -> None:
+    seen = intending(FRESH, WRITE)
+    noticed = concluded(WRITE.offset, seen, consumer(5), OFFSETS, is_first=True)
+    assert noticed.step == MoveNative(5, Moved.ADOPTED)

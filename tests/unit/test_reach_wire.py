@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import pickle
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duolog import errors
+from duolog.bridge.internal.dispatch import Dispatch
+from duolog.bridge.internal.parts import StagedUploads
 from duolog.errors import (
     DuologError,
     HostFailed,
@@ -21,8 +24,10 @@ from duolog.errors import (
     OffsetOutOfRange,
     PartitionHeld,
     RegistryRefused,
+    TopicRecreated,
     UnsupportedFormat,
 )
+from duolog.log import open_log
 from duolog.log.batch import encode_small
 from duolog.log.fetched import EncodedBatch, FetchedEncoded
 from duolog.log.model import (
@@ -55,7 +60,7 @@ from duolog.log.model import (
 )
 from duolog.log.routing.filter.parse import parse_filter
 from duolog.reach.address import Address, check_privacy, parse_address
-from duolog.reach.calls import CALLS
+from duolog.reach.calls import CALLS, GET_TOPIC
 from duolog.reach.failures import error_of, failure_of, status_of
 from duolog.reach.frames import from_frames, to_frames
 from duolog.reach.options import RemoteOptions
@@ -90,6 +95,8 @@ VALUES: list[tuple[Any, Any]] = [
     (tuple[Placed, ...], (Placed("t", 1, 2), Placed("u", 0, 2**62))),
     (tuple[PartitionOffsets, ...], (PartitionOffsets("t", 0, 1, 2, 3, 4),)),
     (GroupPosition | None, GroupPosition("g", "t", 0, 5, 1, 9, Side.KAFKA)),
+    (GroupPosition, GroupPosition("g", "t", 0, 5, 1, 9, Side.NATIVE, is_first=True)),
+    (dict[int, int], {0: 7, 12: 1}),
     (RetentionRun, RetentionRun({"t": Swept(1, 2)}, cancelled=True)),
     (LogStats, LogStats(1, 2, 3, 4, 5, 6, 7)),
     (frozenset[Op] | None, frozenset({Op.READ})),
@@ -100,6 +107,31 @@ VALUES: list[tuple[Any, Any]] = [
 @pytest.mark.parametrize(("kind", "value"), VALUES)
 def test_a_value_comes_back_as_it_was(kind: Any, value: Any) -> None:
     assert from_wire(kind, json.loads(json.dumps(to_wire(value)))) == value
+
+
+def test_an_older_duolog_gets_no_fields_that_it_does_not_know() -> None:
+    known = {"group", "topic", "partition", "position", "version", "changed_at_ms", "changed_by"}
+    position = to_wire(GroupPosition("g", "t", 0, 5, 1, 9, Side.NATIVE))
+    assert position.keys() == known | {"kafka"}
+    assert from_wire(GroupPosition, position).is_first is False
+    assert to_wire(Placed("t", 1, 2, topic_id=3)) == {"topic": "t", "partition": 1, "offset": 2}
+
+
+def test_an_older_duolog_asks_without_what_it_does_not_know(tmp_path: Path) -> None:
+    with open_log(tmp_path / "log") as log:
+        topic = log.create_topic("t")
+        dispatch = Dispatch(log, StagedUploads(log, cast("Any", None), 1))
+        assert dispatch.run(GET_TOPIC, {"reference": "t"})["id"] == topic.id
+        assert dispatch.run(GET_TOPIC, {"reference": "t", "topic_id": topic.id})["id"] == topic.id
+        with pytest.raises(TopicRecreated):
+            dispatch.run(GET_TOPIC, {"reference": "t", "topic_id": topic.id + 1})
+        with pytest.raises(InvalidRequest, match="too much or missing"):
+            dispatch.run(GET_TOPIC, {"topic_id": 1})
+
+
+def test_a_key_that_is_no_number_is_refused() -> None:
+    with pytest.raises(InvalidRequest):
+        from_wire(dict[int, int], {"x": 1})
 
 
 @settings(deadline=None)

@@ -88,7 +88,7 @@ class Consuming:
                 topic_for(host, request, ask)
             raise
         if seat is not None and found.place is not None and ask.generation is None:
-            await self._begin_in_kafka(seat, topic, found.place)
+            self._begin_in_kafka(seat, topic, found.place)
         if wanted.group is not None:
             host.groups.after_poll(wanted.group, topic, wanted.partition)
         if found.pages:
@@ -103,12 +103,12 @@ class Consuming:
             return None
         return await self._host.groups.before_poll(wanted.group, topic, wanted.partition)
 
-    async def _begin_in_kafka(self, seat: Seat, topic: Topic, place: Place) -> None:
+    def _begin_in_kafka(self, seat: Seat, topic: Topic, place: Place) -> None:
         """Of the partitions that a member has just been told."""
         group = seat.gathering.group
         found = (self._host.log.group_position(group, topic.id, each) for each in place.assigned)
         begun = {each.partition: each.position for each in found if each and each.is_first}
-        await seat.gathering.begin_in_kafka(seat.member_id, begun)
+        seat.gathering.begin_in_kafka(seat.member_id, begun)
 
     @contextmanager
     def _seated(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from typing import Final, Protocol
 
 from duolog.bridge.members import membership as change
@@ -29,6 +28,9 @@ class Seats(Protocol):
 
     async def commit(self, member_id: str, partition: int, position: int) -> None:
         """A member has acknowledged up to there; before it is stored."""
+
+    def begin_at(self, member_id: str, positions: Mapping[int, int]) -> None:
+        """Where the group begins in partitions of a member; nobody has acknowledged anything."""
 
     def let_go(self, freed: Mapping[int, str]) -> None:
         """These partitions were taken from these members."""
@@ -151,18 +153,12 @@ class Gathering:
             )
         await self.seats.commit(member_id, partition, position_after(upto_offset))
 
-    async def begin_in_kafka(self, member_id: str, positions: Mapping[int, int]) -> None:
+    def begin_in_kafka(self, member_id: str, positions: Mapping[int, int]) -> None:
         """Where the group begins in partitions that a member was given, so that whoever has them
-        next goes on there. What Kafka does not take now, it gets with the first acknowledgement,
-        or when the group's members have left.
+        next goes on there, also a consumer in Kafka.
         """
-        upto = self.upto()
-        if upto is None or self.seats is None:
-            return
-        for partition, position in positions.items():
-            if position <= upto.get(partition, 0):
-                with suppress(DuologError):
-                    await self.seats.commit(member_id, partition, position)
+        if positions and self.upto() is not None and self.seats is not None:
+            self.seats.begin_at(member_id, positions)
 
     def wait(self, member_id: str, waiter: Waits) -> Callable[[], None]:
         """Have a call woken when something changes for its member; what is returned ends that."""

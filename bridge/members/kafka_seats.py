@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from duolog.bridge.members.gathering import Gathering
@@ -70,6 +71,14 @@ class KafkaSeating:
         """Where a group is; what its members are given begins no further than Kafka is."""
         found = self._log.group_position(gathering.group, gathering.topic.id, partition)
         return 0 if found is None else found.position
+
+    def begins(self, gathering: Gathering, partition: int, position: int) -> bool:
+        """Whether a group has only begun there."""
+        try:
+            found = self._log.group_position(gathering.group, gathering.topic.id, partition)
+        except DuologError:  # the topic was dropped, or the log is being closed
+            return False
+        return found is not None and found.is_first and found.position == position
 
     def changed(self, gathering: Gathering) -> None:
         self._changed(gathering)
@@ -144,6 +153,34 @@ class KafkaSeats:
             return  # it would move the group back in Kafka
         asked = {**self._names(member_id), "partition": partition, "position": position}
         await self._seating.asking.asked("member_commit", asked, _COMMIT_SECONDS)
+
+    def begin_at(self, member_id: str, positions: Mapping[int, int]) -> None:
+        self._seating.begin(self._begin_at(member_id, dict(positions)))
+
+    async def _begin_at(self, member_id: str, left: dict[int, int]) -> None:
+        """Until Kafka has them all: "latest" is further than the mirror when it is looked up."""
+        while member_id in self._joined:
+            for partition, position in tuple(left.items()):
+                if not self._begins(member_id, partition, position):
+                    del left[partition]
+                elif position <= self.mirrored().get(partition, 0):
+                    with suppress(DuologError):  # tried again
+                        await self.commit(member_id, partition, position)
+                        del left[partition]
+            if not left:
+                return
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+    def _begins(self, member_id: str, partition: int, position: int) -> bool:
+        """Whether it is still the member's, and nobody has acknowledged anything there, nor is
+        about to: Kafka learns of that first, and this must not come after it.
+        """
+        state = self.gathering.state
+        if state.acking.get(partition):
+            return False
+        grant = state.grants.get(partition)
+        has_it = grant is not None and grant.member_id == member_id and not grant.is_revoked
+        return has_it and self._seating.begins(self.gathering, partition, position)
 
     def let_go(self, freed: Mapping[int, str]) -> None:
         for partition, member_id in freed.items():

@@ -482,6 +482,18 @@ def test_what_was_never_handed_out_cannot_be_acknowledged(host: ServedLog, topic
             reading.poll(-1)
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["a partition", "a member"])
+def test_what_is_published_between_a_consumer_and_the_next_one_is_read(
+    host: ServedLog, topic: str, named: bool
+) -> None:
+    source = {topic: [0, 1]} if named else topic
+    with consumer(host, source, start="latest") as first:
+        assert first.poll(0) == []
+    fill(host, topic, range(10, 14))
+    with consumer(host, source, start="latest") as second:
+        assert sorted(until_read(second, 4)) == [10, 11, 12, 13]
+
+
 def made_again(host: ServedLog, topic: str, *values: int) -> None:
     """Another topic of the same name, with these records in partition 0."""
     host.log.drop_topic(topic)

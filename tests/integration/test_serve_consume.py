@@ -242,6 +242,13 @@ def test_what_is_published_between_two_polls_of_a_new_group_is_delivered(
     assert values(host.consume(**asked, **member)) == ["between"]
 
 
+def test_what_is_published_between_two_statements_is_delivered(host: ServedLog, topic: str) -> None:
+    sql = {"sql": f"CONSUME FROM \"{topic}\" GROUP 'g' FROM LATEST"}
+    assert host.ask("/v1/api/sql", sql).json["rows"] == []
+    host.publish(topic, "between")
+    assert len(host.ask("/v1/api/sql", sql).json["rows"]) == 1
+
+
 @pytest.mark.parametrize(
     ("start", "begins"),
     [

@@ -18,7 +18,7 @@ from duolog.log.model import TopicPartition
 from duolog.log.store import Store
 from duolog.log.times import TimedBatch
 
-_READ_BYTES: Final = 64 << 20  # of batches in one sweep, to look at their headers
+_READ_BYTES: Final = 256 << 20  # of batches in one sweep, to look at their headers
 
 
 class BatchAges:
@@ -33,15 +33,19 @@ class BatchAges:
         self._oldest_ms = oldest_ms
         self._latest_ms = latest_ms
         self._room_bytes = _READ_BYTES
+        self._before_ms: int | None = None  # the running maximum up to the last batch
 
     def is_too_old(self, batch: TimedBatch) -> bool | None:
         """Whether it is too old; None where only a later batch can tell."""
+        before_ms, self._before_ms = self._before_ms, batch.running_max_ms
         if self._oldest_ms is None:
             return False
         if batch.running_max_ms <= self._latest_ms:
             return batch.running_max_ms < self._oldest_ms
+        if before_ms is not None and batch.running_max_ms > before_ms:
+            return None  # it raised the maximum, so its own time is ahead: no need to look
         if self._room_bytes <= 0:
-            return False
+            return None
         self._room_bytes -= batch.size.length
         own_ms = self._own_max_ms(batch.base_offset)
         return None if own_ms is None or own_ms > self._latest_ms else own_ms < self._oldest_ms

@@ -7,7 +7,6 @@ keep what they have cost no sync, and publishes do not wait behind them.
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -211,11 +210,15 @@ def cut(
     ages = BatchAges(store, where, oldest_ms, latest_ms)
     start, size = head.start, head.bytes
     found = Cut(where, head, head, None)
-    for batch in itertools.islice(timed_batches(store, where), _BATCHES_AT_ONCE):
+    judged = 0
+    for batch in timed_batches(store, where):
+        if judged == _BATCHES_AT_ONCE:
+            break
         beyond = batch.base_offset + batch.size.records
         if beyond <= start:  # gone already: its removal is under way
             continue
         too_old = ages.is_too_old(batch)  # None: it goes if a later one does
+        judged += too_old is not None
         too_large = _is_too_large(size, rules)
         stays = too_old is False and not too_large
         if stays or batch.base_offset >= head.next_offset:

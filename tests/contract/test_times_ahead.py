@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duolog.errors import InvalidTimestamp
+from duolog.log import batch_ages, retention
 from duolog.log.model import AtTimestamp, Record, Retention, Topic, TopicSettings
 from duolog.log.timestamps import LATEST_TIME_MS
 from tests.contract.conftest import Form
@@ -97,6 +98,21 @@ def test_what_is_ahead_at_the_end_stays_until_something_later_is_too_old(form: F
     poisoned.log.publish("orders", Record(b"later"))
     form.clock.advance(seconds=2)
     assert poisoned.kept_after(1) == []
+
+
+def test_many_that_are_ahead_are_passed_at_once(
+    form: Form, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer of microseconds, for a long time: more than a sweep judges or reads."""
+    monkeypatch.setattr(retention, "_BATCHES_AT_ONCE", 4)
+    monkeypatch.setattr(batch_ages, "_READ_BYTES", 1)
+    poisoned = Poisoned(form, ahead=set(range(20)), batches=20)
+    assert poisoned.kept_after(60) == numbers(0, 19)
+    poisoned.log.publish("orders", Record(b"later"))
+    form.clock.advance(seconds=120)
+    assert poisoned.kept_after(180) == [*numbers(0, 19), b"later"]
+    monkeypatch.setattr(batch_ages, "_READ_BYTES", 1 << 20)
+    assert poisoned.kept_after(60) == []
 
 
 def test_what_came_late_stays_behind_younger_ones_also_where_times_are_ahead(form: Form) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,11 @@ from typer.testing import CliRunner
 
 import duolog
 from duolog.cli.program import app
+from duolog.log.from_backup import restore_backup
 from duolog.log.heads import pack_head
 from duolog.log.keys import partition_key
-from duolog.log.model import Head, Record, TopicPartition
+from duolog.log.model import Head, Record, Retention, TopicPartition
+from duolog.log.options import LogOptions
 from duolog.log.store import WriteBatch
 from duolog.log.timestamps import LATEST_TIME_MS
 from duolog.sql import run
@@ -67,3 +70,22 @@ def test_it_is_written_and_cleared_as_any_other(folder: Path) -> None:
         log.clear_topic("orders")
         log.publish("orders", Record(b"new", ts_ms=5))
         assert log.offsets("orders")[0].last_ts_ms == 5
+
+
+def test_a_backup_of_an_old_log_is_restored_with_its_times(tmp_path: Path) -> None:
+    ahead_ms = int(time.time() * 1_000_000)
+    options = LogOptions(max_timestamp_ahead_seconds=1e15)
+    with duolog.open_log(tmp_path / "log", options=options) as log:
+        log.create_topic("orders")
+        log.publish("orders", Record(b"ahead", ts_ms=ahead_ms))
+    with duolog.open_log(tmp_path / "log") as log:
+        log.publish("orders", Record(b"old", ts_ms=5))
+        log.backup(tmp_path / "backup")
+    begin = lambda _words, _total: lambda _: None  # noqa: E731
+    restore_backup(tmp_path / "backup", tmp_path / "restored", LogOptions(), begin)
+    with duolog.open_log(tmp_path / "restored") as log:
+        found = [(record.value, record.ts_ms) for record in log.fetch("orders", 0, 0)]
+        assert found == [(b"ahead", ahead_ms), (b"old", 5)]
+        log.set_retention("orders", Retention(seconds=60))
+        log.enforce_retention()
+        assert log.offsets("orders")[0].start == 2

@@ -19,10 +19,9 @@ from duolog.log.batch import (
     is_packed,
     unpacked,
 )
-from duolog.log.batch_values import header_counts, record_sizes
+from duolog.log.batch_values import header_counts, longest_name, record_sizes
 from duolog.log.model import MAX_RECORD_BYTES
-
-MAX_HEADERS: Final = 1000  # of a record
+from duolog.log.record_check import MAX_HEADERS, MAX_NAME_CHARACTERS
 
 _USUAL_BYTES: Final = 64 << 20  # many times what a task puts into a batch
 _PACKED_BYTES: Final = 4 << 20
@@ -75,8 +74,13 @@ def check_batch(encoded: bytes, limits: BatchLimits) -> tuple[BatchHeader, Any]:
 
 
 def check_sizes(records: Any, max_record_bytes: int) -> None:
-    """Refuse records that are over the limit with their key, value, headers and table."""
+    """Refuse records that are over the limit with their key, value, headers and table, and names
+    that nobody else could publish.
+    """
+    if records.column(_TABLE).null_count < records.num_rows:
+        _check_names(records.column(_TABLE), "table")
     if len(records.column(_HEADERS).values):
+        _check_names(records.column(_HEADERS).values.field(0), "header name")
         counts = header_counts(records)
         most = int(counts.max())
         if most > MAX_HEADERS:
@@ -95,4 +99,13 @@ def check_sizes(records: Any, max_record_bytes: int) -> None:
         )
 
 
+def _check_names(names: Any, what: str) -> None:
+    longest = longest_name(names)
+    if longest > MAX_NAME_CHARACTERS:
+        raise InvalidRecord(
+            f"A record's {what} has {longest} characters, {MAX_NAME_CHARACTERS} go in."
+        )
+
+
+_TABLE: Final = RECORD_SCHEMA.get_field_index("table")
 _HEADERS: Final = RECORD_SCHEMA.get_field_index("headers")

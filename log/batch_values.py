@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+import pyarrow.compute as pc
 
 from duolog.log.arrow_metadata import WrongBatch
 from duolog.log.model import Op, PayloadMode
 
 _MOST: Final = (("op", int(max(Op))), ("payload", int(max(PayloadMode))))
+_SHORT_BYTES: Final = 256
 _LATEST_MS: Final = 2**63 - 1
 
 
@@ -58,6 +60,13 @@ def header_counts(records: Any) -> Any:
     headers = records.column("headers")
     counts = np.diff(headers.offsets.to_numpy(zero_copy_only=False))
     return np.where(_is_there(headers), counts, 0)
+
+
+def longest_name(names: Any) -> int:
+    """How many characters the longest has."""
+    most_bytes = int(_lengths(names).max())
+    # Counting is dear, and there are never more characters than bytes.
+    return most_bytes if most_bytes <= _SHORT_BYTES else pc.max(pc.utf8_length(names)).as_py() or 0
 
 
 def _is_there(column: Any) -> Any:

@@ -20,9 +20,10 @@ from duolog.log.batch import (
     encode,
     encode_small,
 )
-from duolog.log.batch_check import MAX_HEADERS, BatchLimits, check_batch
+from duolog.log.batch_check import BatchLimits, check_batch
 from duolog.log.batch_values import header_counts, record_sizes
 from duolog.log.model import Op, PayloadMode, Record
+from duolog.log.record_check import MAX_HEADERS, MAX_NAME_CHARACTERS, checked_record
 from tests.support.hostile import (
     ArrowPlaces,
     number_at,
@@ -435,6 +436,25 @@ def test_no_record_has_more_headers_than_go_in() -> None:
                     check_batch(encoded, LIMITS)
             else:
                 check_batch(encoded, LIMITS)
+
+
+@pytest.mark.parametrize("letter", ["a", "ü"])
+def test_names_are_as_long_as_those_that_are_published(letter: str) -> None:
+    for length, is_refused in ((MAX_NAME_CHARACTERS, False), (MAX_NAME_CHARACTERS + 1, True)):
+        name = letter * length
+        for record in (
+            Record(b"", table=name, ts_ms=NOW),
+            Record(b"", headers=((name, None),), ts_ms=NOW),
+        ):
+            for encoded in (encode(arrow_of([record])), encode_small([record], NOW)[0]):
+                if not is_refused:
+                    check_batch(encoded, LIMITS)
+                    checked_record(record)
+                    continue
+                with pytest.raises(InvalidRecord, match="characters"):
+                    check_batch(encoded, LIMITS)
+                with pytest.raises(InvalidRecord, match="characters"):
+                    checked_record(record)
 
 
 def test_sizes_and_headers_are_counted_for_slices_too() -> None:

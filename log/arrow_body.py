@@ -82,6 +82,8 @@ class ArrowBody:
             with pa.ipc.open_stream(buffer, options=_UNTHREADED) as stream:
                 records = stream.read_next_batch()
             records.validate(full=True)
+        except pa.ArrowMemoryError:  # of this machine: the batch may be right
+            raise
         except (pa.ArrowException, OSError, StopIteration) as error:
             raise WrongBatch(f"Arrow does not take it ({error})") from None
         return records

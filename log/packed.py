@@ -151,6 +151,8 @@ def _unpack_rest(rest: memoryview, nulls: np.ndarray[Any, Any], schema: Any) -> 
             pa.array([headers for _, headers in rows], header_type),
             pa.array([table for table, _ in rows], table_type),
         )
+    except pa.ArrowMemoryError:  # of this machine: the batch may be right
+        raise
     except (ValueError, TypeError, RecursionError, pa.ArrowException):
         # Not `from`: its text may be that of a record.
         raise WrongBatch("its headers or tables are not readable") from None

@@ -56,6 +56,8 @@ def rows_from_bytes(table: str, content: Any) -> pa.RecordBatch:
             batch = stream.read_next_batch()
             batch.validate(full=True)
             _read_names(batch.schema)
+    except pa.ArrowMemoryError:
+        raise
     except (pa.ArrowException, StopIteration, TypeError, OSError, ValueError) as error:
         raise InvalidRows(
             f"The rows for table '{table}' came damaged: {error}. Send them again."

@@ -478,3 +478,16 @@ def test_a_message_is_not_passed_on_unpacked_when_it_is_wrong() -> None:
 def test_old_records_are_let_in_as_they_are() -> None:
     for old in OLD + FORMAT_2:
         assert check_batch(old, LIMITS)[1].to_pylist() == arrow_of(OLD_RECORDS).to_pylist()
+
+
+@pytest.mark.parametrize("encoded", [ARROW, PACKED])
+def test_a_machine_without_memory_is_no_damage(
+    encoded: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_memory(*_: object, **__: object) -> None:
+        raise pa.ArrowMemoryError("malloc failed")
+
+    monkeypatch.setattr("duolog.log.arrow_body.pa.ipc.open_stream", no_memory)
+    monkeypatch.setattr("duolog.log.packed.pa.array", no_memory)
+    with pytest.raises(MemoryError):
+        decode(encoded)

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from duolog.errors import DamagedBatch
-from duolog.log.decoding import UNREADABLE, decoded, reason_of
+from duolog.errors import DamagedBatch, DamagedLog
+from duolog.log.batch import decode
+from duolog.log.damage_model import reason_of
 from duolog.log.hole import decode_hole, is_hole
 from duolog.log.keys import record_base_offset, record_key
 from duolog.log.model import Head, TopicPartition
@@ -83,7 +84,7 @@ def damage_at(store: Store, where: TopicPartition, head: Head, offset: int) -> D
     base, encoded = record_base_offset(found[0]), found[1]
     try:
         reached = base + stored_count(encoded)
-    except UNREADABLE as error:
+    except DamagedLog as error:
         return Damage(base, stop, reason_of(error), len(encoded))
     if reached > stop:
         reason = f"It claims {reached - base} records, and there is room for {stop - base}."
@@ -112,7 +113,7 @@ def damage_before(
 
 
 def stored_count(encoded: bytes) -> int:
-    """How many offsets a readable batch or a hole has; one of UNREADABLE for any other."""
+    """How many offsets a readable batch or a hole has; DamagedLog for any other."""
     if is_hole(encoded):
         return decode_hole(encoded)[0]
-    return int(decoded(encoded).num_rows)
+    return int(decode(encoded).num_rows)

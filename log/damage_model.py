@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -54,3 +55,11 @@ class LeftOut:
     @property
     def count(self) -> int:
         return self.next_offset - self.first_offset
+
+
+def reason_of(error: BaseException) -> str:
+    """Why a batch cannot be decoded, as sentences, without what is to be done."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    told = [each for each in re.split(r"(?<=\.) ", text) if "estore the log" not in each]
+    text = " ".join(told) or "It cannot be decoded."
+    return text if text.endswith(".") else f"{text}."

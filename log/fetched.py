@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from duolog.errors import DamagedBatch, DamagedLog
 from duolog.log.batch import RECORD_SCHEMA, decode
-from duolog.log.damage_model import LeftOut
-from duolog.log.decoding import UNREADABLE, reason_of
+from duolog.log.damage_model import LeftOut, reason_of
 from duolog.log.hole import decode_hole, is_hole
 from duolog.log.model import Op, PayloadMode
 
@@ -182,7 +181,7 @@ class FetchedEncoded:
                 continue
             try:
                 records = batch.decode().records
-            except UNREADABLE as error:
+            except DamagedLog as error:
                 if not skip_damaged:
                     raise self._damaged(batch, error) from error
                 passed_over(LeftOut(start, end, True, reason_of(error)))

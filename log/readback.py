@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from duolog.errors import DamagedLog
+from duolog.log.batch import decode
 from duolog.log.damage import damage_at
-from duolog.log.decoding import UNREADABLE, decoded
 from duolog.log.dedup import ReadBack
 from duolog.log.hole import decode_hole, is_hole
 from duolog.log.keys import record_base_offset, record_key
@@ -38,8 +39,8 @@ def read_back(state: State) -> ReadBack:
                     if is_hole(encoded):
                         at = base + decode_hole(encoded)[0]
                         continue
-                    records = decoded(encoded)
-                except UNREADABLE:  # its changes cannot be known: what repeats them is written
+                    records = decode(encoded)
+                except DamagedLog:  # its changes cannot be known: what repeats them is written
                     damage = damage_at(state.store, where, head, max(base, head.start))
                     at = base + 1 if damage is None else damage.next_offset
                     if damage is not None:

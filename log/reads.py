@@ -14,11 +14,10 @@ from duolog.errors import (
     OffsetOutOfRange,
     UnknownTopic,
 )
-from duolog.log.batch import read_header
+from duolog.log.batch import decode, read_header
 from duolog.log.catalogue import partition_of
 from duolog.log.damage import Damage, damage_at
 from duolog.log.damage_model import DamagedOffsets, LeftOut
-from duolog.log.decoding import UNREADABLE, decoded
 from duolog.log.fetched import EncodedBatch, Fetched, FetchedEncoded
 from duolog.log.hole import MOST_OFFSETS, HoleNote, decode_hole, encode_hole, is_hole
 from duolog.log.keys import record_base_offset, record_key
@@ -143,7 +142,7 @@ class Reader:
             for entry in found:
                 try:
                     batch = _encoded_batch(entry, checked_from)
-                except UNREADABLE:  # the next read begins with it, and says so
+                except DamagedLog:  # the next read begins with it, and says so
                     break
                 if batch.base_offset != batches[-1].next_offset:
                     break  # merged meanwhile, or gone: the next read begins there, and sees
@@ -261,7 +260,7 @@ class Reader:
                 count, note = decode_hole(encoded)
                 left_out = LeftOut(offset, base + count, False, note.reason)
                 return left_out if offset < base + count else None
-            records = decoded(encoded)
+            records = decode(encoded)
             if offset >= base + records.num_rows:
                 return None
             return base, records, int(records.nbytes)
@@ -285,7 +284,7 @@ class Reader:
         for _ in range(_TRIES):
             try:
                 found = read()
-            except UNREADABLE:
+            except DamagedLog:
                 found = None
             if found is not None:
                 return found

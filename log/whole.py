@@ -17,7 +17,6 @@ from duolog.log.batch import check, read_header
 from duolog.log.catalogue import partitions_of
 from duolog.log.checked import all_unchecked, store_checked
 from duolog.log.damage import damage_at, stored_count
-from duolog.log.decoding import UNREADABLE
 from duolog.log.keys import record_base_offset, record_key
 from duolog.log.model import Head, Topic, TopicPartition
 from duolog.log.state import State
@@ -97,7 +96,7 @@ def _check_records(
             expected = head.start if reached is None else reached
             try:
                 count = stored_count(encoded)
-            except UNREADABLE:
+            except DamagedLog:
                 damage = damage_at(state.store, where, head, max(first, head.start))
                 if damage is None and first < head.start:  # its removal is under way
                     continue

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
-from duolog.errors import DamagedBatch, HostFailed
+from duolog.errors import DamagedBatch, DamagedLog, HostFailed
 from duolog.log.access import TopicRef
 from duolog.log.cache import BatchCache
-from duolog.log.damage_model import DamagedOffsets, LeftOut
-from duolog.log.decoding import UNREADABLE, reason_of
+from duolog.log.damage_model import DamagedOffsets, LeftOut, reason_of
 from duolog.log.fetched import EncodedBatch, Fetched, FetchedEncoded
 from duolog.log.model import TopicPartition
 from duolog.log.taking import check_in_range, check_limits, take
@@ -103,7 +102,7 @@ class RemoteReader:
                 return found.left_out(at, found.next_offset)
             try:
                 records = found.decode().records
-            except UNREADABLE as error:
+            except DamagedLog as error:
                 if skip_damaged:
                     return LeftOut(at, found.next_offset, True, reason_of(error))
                 raise self._damaged(first, found, at) from error

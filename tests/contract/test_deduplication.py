@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from duolog.log.access import LogAccess
@@ -93,3 +95,67 @@ def test_late_changes_are_compared_with_each_other(form: Form) -> None:
         assert change(opened, b"A", ts_ms=late + 1000) == first
         assert change(opened, b"A", ts_ms=late + 61_000) != first
         first = change(opened, b"A", ts_ms=late)
+
+
+def test_whatever_comes_in_between_only_repeats_of_what_is_there_are_left_out(form: Form) -> None:
+    # Against a model of one line: publishes, epochs, CLEAR, retention, restarts and time, mixed.
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    window_seconds = 60
+    log = made(form, window_seconds)
+    latest: dict[bytes, tuple[bytes, int, int]] = {}  # of each key: value, time, offset
+    start, next_offset, epoch = 0, 0, 0
+
+    def written(key: bytes, value: bytes) -> tuple[bool, int]:
+        """Whether a change is written, and where it lies."""
+        nonlocal next_offset
+        now_ms = form.clock.at_ms
+        seen = latest.get(key)
+        if (
+            seen is not None
+            and seen[2] >= start
+            and seen[0] == value
+            and now_ms - seen[1] <= window_seconds * 1000
+        ):
+            return False, seen[2]
+        latest[key] = (value, now_ms, next_offset)
+        next_offset += 1
+        return True, next_offset - 1
+
+    def some() -> tuple[bytes, bytes]:
+        return b"k%d" % rng.randrange(4), b"%d" % rng.randrange(2)
+
+    for _ in range(200):
+        match rng.choice(["publish"] * 6 + ["append"] * 3 + ["time"] * 2 + ["clear", "retention"]):
+            case "publish":
+                key, value = some()
+                assert change(log, value, key) == written(key, value)[1]
+            case "append":
+                changes = [some() for _ in range(rng.randrange(1, 6))]
+                part = part_of(
+                    log.topic("orders"),
+                    {0: [value for _, value in changes]},
+                    keys=[key for key, _ in changes],
+                    op=Op.UPDATE,
+                    table="shop.orders",
+                    ts_ms=form.clock.at_ms,
+                )
+                news = sum([written(*each)[0] for each in changes])
+                dropped = log.append(STREAM, epoch, [part]).duplicates_dropped
+                assert dropped == len(changes) - news
+                epoch += 1
+            case "time":
+                form.clock.advance(seconds=rng.choice([1, 20, 61]))
+            case "clear":
+                log.clear_topic("orders")
+                start = next_offset
+            case "retention":
+                log.set_retention("orders", Retention(max_bytes=rng.choice([1, 500])))
+                log.enforce_retention()
+                (head,) = log.offsets("orders")
+                assert start <= head.start
+                assert head.next_offset == next_offset
+                start = head.start
+        if rng.random() < 0.03:
+            log = form.restart()

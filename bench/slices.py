@@ -9,14 +9,15 @@ from typing import ClassVar
 
 from bench.append import WRITER
 from bench.figures import Report, at_most_of_reference
-from bench.orders import RECORD_BYTES, build_part, orders
+from bench.orders import KEY, RECORD_BYTES, VALUE, build_part, orders
 from bench.rounds import Samples, figure, take_turns
 from bench.scratch import Scratch
 from duolog.log import EmbeddedLog, LogOptions, open_log
-from duolog.log.model import TopicSettings
+from duolog.log.model import Record, TopicSettings
 from duolog.log.part import Part
 
 _NOTHING_CACHED = LogOptions(cache_bytes=0)
+_A_CALL = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class SlicesBenchmark:
     partitions: int = 16
     few_tasks: int = 4
     many_tasks: int = 1000
+    published: int = 20_000
     rounds: int = 7
 
     @property
@@ -45,18 +47,22 @@ class SlicesBenchmark:
                 batches, stored = stored_batches(log)
             with self._written(folder / "few", few) as log:
                 batches_of_few, stored_of_few = stored_batches(log)
+            with self._published(folder / "single") as log:
+                batches_of_single, _ = stored_batches(log)
             read = take_turns(
                 self.rounds,
                 {
                     "many": lambda: self._read(folder / "many"),
                     "few": lambda: self._read(folder / "few"),
+                    "single": lambda: self._read(folder / "single"),
                 },
             )
         return Report(
             self.name,
             f"One epoch of {self.records:,} records of {RECORD_BYTES} B in {self.partitions} "
             f"partitions, written by {self.many_tasks:,} tasks, and read in order from a log just "
-            "opened.",
+            f"opened. Published singly: {self.published:,} records, {_A_CALL} a call and a sync, "
+            "merged meanwhile.",
             f"the same of {self.few_tasks} tasks.",
             (
                 figure(
@@ -68,6 +74,10 @@ class SlicesBenchmark:
                 ),
                 figure("stored batches", "", [batches], [batches_of_few]),
                 figure("stored", "MB", [stored / 1e6], [stored_of_few / 1e6]),
+                figure(
+                    "read what was published singly, a record", "µs", read["single"], read["few"]
+                ),
+                figure("stored batches of what was published singly", "", [batches_of_single]),
                 figure("append, a record", "µs", appended["many"], appended["few"]),
             ),
         )
@@ -100,6 +110,16 @@ class SlicesBenchmark:
         log = open_log(folder / "log")
         log.create_topic("orders", self._settings)
         log.append(WRITER, 0, parts)
+        return log
+
+    def _published(self, folder: Path) -> EmbeddedLog:
+        """Records of which each call stores a small batch in one of two partitions."""
+        log = open_log(folder / "log")
+        log.create_topic("orders", TopicSettings(partitions=2))
+        for number in range(self.published // _A_CALL):
+            key = b"%0*d" % (len(KEY), number)
+            together = [Record(VALUE, key=key, partition=number % 2)] * _A_CALL
+            log.publish("orders", together)
         return log
 
     def _read(self, folder: Path) -> float:

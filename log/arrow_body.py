@@ -78,15 +78,19 @@ class ArrowBody:
         """The records of a message, a pa.RecordBatch. WrongBatch when anything is not right."""
         self.check(content, count, most_bytes)
         try:
-            buffer = pa.py_buffer(b"".join((self._schema_message, content)))
-            with pa.ipc.open_stream(buffer, options=_UNTHREADED) as stream:
-                records = stream.read_next_batch()
+            records = self.read_checked(content)
             records.validate(full=True)
         except pa.ArrowMemoryError:  # of this machine: the batch may be right
             raise
         except (pa.ArrowException, OSError, StopIteration) as error:
             raise WrongBatch(f"Arrow does not take it ({error})") from None
         return records
+
+    def read_checked(self, content: memoryview) -> Any:
+        """The records of a message that `read` has taken before. Of another one, anything."""
+        buffer = pa.py_buffer(b"".join((self._schema_message, content)))
+        with pa.ipc.open_stream(buffer, options=_UNTHREADED) as stream:
+            return stream.read_next_batch()
 
 
 def _nodes_of(schema: Any) -> tuple[list[int], list[int]]:

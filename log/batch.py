@@ -173,6 +173,20 @@ def _unpacked(header: BatchHeader, content: memoryview, max_unpacked_bytes: int)
     return records
 
 
+def decode_checked(encoded: bytes) -> Any:
+    """The records of a batch that was checked whole a moment ago, for half of what `decode` takes.
+
+    Only for bytes that nobody could change since: others may be decoded to anything.
+    """
+    try:
+        header, content = _checked(encoded)
+    except WrongBatch as wrong:
+        raise _damaged(wrong) from None
+    if header.body == _PACKED:
+        return unpack(content, header.count, RECORD_SCHEMA)
+    return _BODY.read_checked(content)
+
+
 def check(encoded: bytes) -> BatchHeader:
     """The header of a batch that matches its checksum; what does not is refused."""
     try:

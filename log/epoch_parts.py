@@ -13,7 +13,7 @@ from typing import Any
 
 from duolog.errors import DamagedLog, DamagedPart, RecordTooLarge
 from duolog.log.arrow_metadata import WrongBatch
-from duolog.log.batch import BatchHeader, decode
+from duolog.log.batch import BatchHeader, decode_checked
 from duolog.log.batch_check import BatchLimits, check_batch
 from duolog.log.model import TopicPartition
 from duolog.log.part import Part, StagedBatch
@@ -147,9 +147,9 @@ class EpochParts:
 
 
 def staged_records(encoded: bytes) -> Any:
-    """The records of a staged batch, which was checked before."""
+    """The records of a staged batch, which `verify` has checked; its file did not change since."""
     try:
-        return decode(encoded)
+        return decode_checked(encoded)
     except DamagedLog as error:
         raise DamagedPart(
             "A part holds a batch that cannot be read any more. Run the write again; if it comes "

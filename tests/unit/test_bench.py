@@ -46,7 +46,7 @@ TINY: dict[str, Benchmark] = {
             publishers=3, paced_per_second=300, seconds=0.1, rounds=1, beside_records=400
         ),
         FetchBenchmark(records=2000, point_fetches=5, rounds=1),
-        SlicesBenchmark(records=2000, partitions=2, many_tasks=20, rounds=1),
+        SlicesBenchmark(records=2000, partitions=2, many_tasks=20, published=100, rounds=1),
         RoutingBenchmark(rows=200, rounds=1),
         HashBenchmark(records=200, scalar_records=50, rounds=1),
         AvroEncodeBenchmark(rows=200, batches=1, fastavro_rows=50, rounds=1, with_spark=False),

@@ -135,7 +135,7 @@ def _is_as_written(encoded: bytes) -> bool:
     """Whether a batch matches its checksum."""
     try:
         check(encoded)
-    except UNREADABLE:
+    except DamagedLog:
         return False
     return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from duolog.errors import DuologError, InvalidSetting
 from duolog.log.catalogue import Catalogue, partitions_of
 from duolog.log.commits import Job
 from duolog.log.heads import Heads
@@ -13,6 +14,7 @@ from duolog.log.positions import first
 from duolog.log.removals import all_below
 from duolog.log.rounds import Round
 from duolog.log.state import State
+from duolog.log.topic_json import topic_from_bytes, topic_to_bytes
 
 Change = Callable[[Catalogue, int], tuple[Catalogue, Topic]]
 
@@ -30,7 +32,18 @@ class ChangeCatalogue(Job):
     def prepare(self, round_: Round) -> None:
         changed, self.topic = self._change(round_.catalogue, round_.now_ms)
         if changed is not round_.catalogue:
+            _check_loads(self.topic)
             round_.set_catalogue(changed, self.topic)
+
+
+def _check_loads(topic: Topic) -> None:
+    """Refuse a topic that could be stored and not be loaded: the log would not open again."""
+    try:
+        topic_from_bytes(topic_to_bytes(topic))
+    except (AttributeError, KeyError, TypeError, ValueError, DuologError) as error:
+        raise InvalidSetting(
+            f"Topic '{topic.name}' cannot be stored as it would be: {error}"
+        ) from None
 
 
 class GrowTopic(ChangeCatalogue):

@@ -19,7 +19,8 @@ import pytest
 import duolog
 from duolog.client import NewRecord, Publisher
 from duolog.errors import DuologError, InvalidRecord, InvalidRequest
-from duolog.log.model import Op, Record, Route
+from duolog.log.model import Op, Route
+from duolog.reach.calls import PUBLISH as PUBLISH_CALL
 from duolog.reach.protocol import PREFIX, PROTOCOL_HEADER, VERSION
 from tests.integration.serve_host import ServedLog, served
 from tests.support.host_server import TOKEN, ManyHosts, host_app
@@ -224,13 +225,10 @@ def test_a_client_of_its_own_making_is_refused_by_the_host(
     with duolog.open_log(tmp_path / "log") as log:
         url = hosts.add(host_app(log))
         log.create_topic("orders")
-        log.publish("orders", Record(b"acknowledged"))
-        sent = {
-            "reference": "orders",
-            "records": [{**_PLAIN, **said}],
-            "writer": None,
-            "sequence": None,
-        }
+        given = dict.fromkeys(PUBLISH_CALL.parameters) | {"reference": "orders", "in_order": False}
+        acknowledged = json.dumps({**given, "records": [_PLAIN]}).encode()
+        assert _asked(url, "publish", acknowledged)[0] == 200
+        sent = {**given, "records": [{**_PLAIN, **said}]}
         for body in (
             json.dumps(sent).encode(),
             json.dumps(sent, ensure_ascii=False).encode(errors="surrogatepass"),
@@ -240,7 +238,7 @@ def test_a_client_of_its_own_making_is_refused_by_the_host(
             assert 400 <= status < 500, answer
             assert issubclass(getattr(duolog.errors, answer["code"]), DuologError)
         hosts.remove(url)
-        assert [record.value for record in log.fetch("orders", 0, 0)] == [b"acknowledged"]
+        assert [record.value for record in log.fetch("orders", 0, 0)] == [b"v"]
 
 
 def _asked(url: str, call: str, body: bytes) -> tuple[int, Any]:

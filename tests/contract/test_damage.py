@@ -285,9 +285,15 @@ def test_a_log_with_a_hole_is_whole_and_one_with_damage_is_not(
 ) -> None:
     owner = form.owner()
     assert owner.check_whole().records == 30
-    poison(owner, "orders", 0, 10, Poison.WRONG_INSIDES)
+    poison(owner, "orders", 0, 20, Poison.WRONG_INSIDES)  # as an older Duolog has let it in
+    (unreadable,) = owner.check_whole().unreadable
+    assert "topic 'orders' partition 0 at offset 20" in unreadable
+    assert [each.first_offset for each in filled.damage()] == [20]
+    filled.skip_to("orders", 0, 30)
+    poison(owner, "orders", 0, 10, Poison.WRONG_SUM)
     with pytest.raises(DamagedBatch):
         owner.check_whole()
     assert [each.first_offset for each in filled.damage()] == [10]
     filled.skip_to("orders", 0, 20)
-    assert owner.check_whole().records == 30
+    whole = owner.check_whole()
+    assert (whole.records, whole.unreadable) == (30, ())

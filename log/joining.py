@@ -71,15 +71,17 @@ class Joining:
 
     def step(self) -> int:
         """Join some tables into one; how many, or 0 when there is nothing to join."""
-        if not self._has_room():
+        store = self._state.store
+        there = store.lowest_tables("records")
+        if there == self._nothing_at or store.in_doubt or not self._has_room():
             return 0
-        tables = self._state.store.tables("records")
-        run = run_to_join(tables)
-        if not run:
-            self._nothing_at = len(tables)
-            return 0
-        self._state.store.join("records", run[0].first_key, run[-1].last_key)
-        return len(run)
+        run = run_to_join(store.tables("records"))
+        if run:
+            store.join("records", run[0].first_key, run[-1].last_key)
+            if run[0] not in store.tables("records"):
+                return len(run)
+        self._nothing_at = there  # RocksDB does not say when it could not: then nothing has changed
+        return 0
 
     def _has_room(self) -> bool:
         """The old ones go only when the new one is there."""

@@ -1,4 +1,4 @@
-"""Appends epochs as files while RocksDB's MANIFEST cannot be synced; says what was refused."""
+"""Hands files over to RocksDB, and joins them, while its own files fail; says what was wrong."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ import errno
 import os
 import random
 import signal
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from duolog.errors import WritesRefused
 from duolog.log import store
-from duolog.log.embedded import open_log
+from duolog.log.embedded import EmbeddedLog, open_log
+from duolog.log.model import TopicSettings
 from duolog.log.options import LogOptions
 from tests.drills.checker import outcome
 from tests.drills.content import make_topics
 from tests.drills.ledger import read_ledger
 from tests.drills.worker import say
 from tests.drills.writing import Writing, use_small_files
-from tests.support.shim import Shim
+from tests.support.records import STREAM, part_of
+from tests.support.shim import Call, Shim
 
 
 def hand_over(
@@ -65,3 +70,56 @@ class _Opens:
     def heal(self) -> None:
         self._shim.heal()
         store._open = self._real
+
+
+def join(folder: str, *, call: Call, text: str, error: int, first: int, seed: str) -> None:
+    """The role: join small tables while calls to RocksDB's files fail, and go on."""
+    chance = random.Random(seed)
+    shim = Shim()
+    shim.watch(Path(folder))
+    use_small_files()
+    options = LogOptions(min_free_bytes=0, cache_bytes=0)
+    wrong: list[str] = []
+    refused: list[str] = []
+    expected: dict[int, list[bytes | None]] = {partition: [] for partition in range(2)}
+    with open_log(folder, options=options) as log:
+        topic = log.create_topic("orders", TopicSettings(partitions=2))
+        for epoch in range(9):
+            rows: dict[int, list[bytes | None]] = {
+                partition: [chance.randbytes(2000) for _ in range(30)] for partition in expected
+            }
+            part = part_of(topic, dict(rows))
+            if epoch == 8:
+                shim.fail_calls(call, text, first=first, count=2, error=error)
+                while log.join_small_tables():
+                    pass
+                refused += _insist(partial(log.append, STREAM, epoch, [part]))
+                shim.heal()
+            log.append(STREAM, epoch, [part])
+            for partition, values in rows.items():
+                expected[partition] += values
+        wrong += _differences(log, expected)
+    with open_log(folder, options=options) as log:
+        log.check_whole()
+        wrong += _differences(log, expected)
+    say({"violations": wrong, "refused": refused})
+
+
+def _insist(call: Callable[[], object]) -> list[str]:
+    refused: list[str] = []
+    while len(refused) < 50:
+        try:
+            call()
+        except WritesRefused as error:
+            refused.append(error.code)
+        else:
+            return refused
+    return refused
+
+
+def _differences(log: EmbeddedLog, expected: dict[int, list[bytes | None]]) -> list[str]:
+    return [
+        f"partition {partition} has other records"
+        for partition, values in expected.items()
+        if [record.value for record in log.fetch("orders", partition, 0)] != values
+    ]

@@ -4,11 +4,14 @@ RocksDB takes the files back then, and leaves their names in the MANIFEST: witho
 them the log does not open. In this process, or in the next one when this one dies first, all that
 was acknowledged is there, and what was refused is taken when it is sent again.
 
+Then small tables are joined while RocksDB's files cannot be read, written or synced.
+
 Mutant: handed_over_not_kept.
 """
 
 from __future__ import annotations
 
+import errno
 import random
 from itertools import product
 from pathlib import Path
@@ -88,6 +91,34 @@ def test_a_manifest_that_cannot_be_synced_costs_no_file(
     tmp_path: Path, court: Court, chance: random.Random, ways: list[Way]
 ) -> None:
     assert all_found(tmp_path, court, chance, ways) == []
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("firsts", [(1,), pytest.param(range(1, 8), marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    ("call", "text", "error"),
+    [
+        ("sync", "MANIFEST", errno.EIO),
+        ("sync", ".sst", errno.EIO),
+        ("write", ".sst", errno.ENOSPC),
+        ("read", ".sst", errno.EIO),
+    ],
+)
+def test_a_disk_that_fails_while_tables_are_joined_costs_nothing(
+    tmp_path: Path, chance: random.Random, call: str, text: str, error: int, firsts: range
+) -> None:
+    for first in firsts:
+        arguments = {
+            "role": "join",
+            "folder": str(tmp_path / str(first)),
+            "call": call,
+            "text": text,
+            "error": error,
+            "first": first,
+            "seed": str(chance.random()),
+        }
+        with Child(worker.__name__, arguments, environment=preloaded()) as child:
+            assert child.said()["violations"] == []
 
 
 def test_a_manifest_that_cannot_be_synced_finds_the_mutant(

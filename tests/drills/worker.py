@@ -21,6 +21,7 @@ _ROLES = {
     "fail_syncs": "tests.drills.failing",
     "fill": "tests.drills.filling",
     "hand_over": "tests.drills.handing",
+    "join": "tests.drills.handing",
     "own": "tests.drills.owning",
     "intrude": "tests.drills.owning",
     "replan": "tests.drills.replanning",

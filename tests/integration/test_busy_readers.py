@@ -31,22 +31,27 @@ class FailingSync:
 
 @contextmanager
 def reading(log: EmbeddedLog, readers: int) -> Iterator[None]:
-    """So many threads read without a pause; each has read once when this begins."""
+    """So many threads read without a pause, each until the next one does: one always reads."""
     stop, begun = threading.Event(), threading.Barrier(readers + 1)
+    turns = [threading.Semaphore(0) for _ in range(readers)]
+    store = log._state.store
 
-    def read() -> None:
+    def read(me: int) -> None:
         first = True
         while not stop.is_set():
             try:
-                assert log.fetch("orders", 0, 0, max_records=300).count >= 300
+                with store._using():
+                    assert log.fetch("orders", 0, 0, max_records=300).count >= 300
+                    if first:
+                        begun.wait(DEADLINE)
+                        first = False
+                    turns[(me + 1) % readers].release()
+                    turns[me].acquire(timeout=0.1)  # it may have to wait outside
             except (LogClosed, WritesRefused):
                 return
-            if first:
-                begun.wait(DEADLINE)
-                first = False
 
     with ThreadPoolExecutor(readers) as pool:
-        running = [pool.submit(read) for _ in range(readers)]
+        running = [pool.submit(read, me) for me in range(readers)]
         try:
             begun.wait(DEADLINE)
             yield

@@ -121,6 +121,23 @@ def test_many_tables_are_joined_by_appends(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("small_tables")
+def test_what_cannot_be_joined_is_not_tried_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RocksDB says nothing when a disk does not let it."""
+    with open_log(tmp_path / "log") as log:
+        log.create_topic("orders", TopicSettings(partitions=2))
+        for epoch in range(6):
+            append(log, epoch)
+        with monkeypatch.context() as patch:
+            patch.setattr(log._state.store, "join", lambda *_: None)
+            assert log.join_small_tables() == 0
+        assert log.join_small_tables() == 0  # not before there are others
+        append(log, 6)
+        assert log.join_small_tables() == 7
+
+
+@pytest.mark.usefixtures("small_tables")
 def test_nothing_is_rewritten_where_there_is_no_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -440,7 +440,9 @@ Start = Earliest | Latest | AtOffset | AtTimestamp
 
 
 DEFAULT_START: Start = Earliest()
-"""Where a consumer begins that does not say where, by whatever door: nothing is left out."""
+"""Where a consumer begins that does not say where: nothing is left out. For HTTP, SQL, the client
+and the command line; a Spark stream begins as one of Spark's Kafka source does.
+"""
 
 
 def words(ops: frozenset[Op]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from duolog.client.deliveries import Deliveries
 from duolog.client.model import Ack, Page, Piece, Place, Source
-from duolog.errors import InvalidRequest, InvalidSetting, OffsetOutOfRange
+from duolog.errors import InvalidRequest, InvalidSetting, OffsetOutOfRange, TopicRecreated
 
 ORDERS = Source("orders")
 ZERO, ONE = Place("orders", 0), Place("orders", 1)
@@ -221,3 +221,52 @@ def test_an_alias_and_the_name_mean_the_same_place() -> None:
     core = Deliveries([Source("o")], "Latest", has_group=True)
     core.accept(core.question(Source("o")), page(p0=(0, 0)))
     assert core.place_of("orders", 0) == core.place_of("o", 0) == Place("o", 0)
+
+
+def of_topic(topic_id: int, **partitions: tuple[int, int]) -> Page:
+    return replace(page(**partitions), topic_id=topic_id)
+
+
+def test_a_topic_that_was_made_again_is_left_once_and_read_from_its_first_record() -> None:
+    sources = [Source("orders", 0), Source("orders", 1)]
+    core = Deliveries(sources, "Latest", has_group=True)
+    core.accept(core.question(sources[0]), of_topic(3, p0=(5, 7)))
+    core.accept(core.question(sources[1]), of_topic(3, p1=(5, 7)))
+    (old, *_) = core.take(9, 0.0)
+    core.finish_in_hand()
+    assert {ack.topic_id for ack in core.acks()} == {3}
+    late = core.question(sources[1])
+    assert late.topic_id == 3
+    core.restart("orders", 3)
+    assert core.acks() == []
+    assert core.is_empty
+    again = core.question(sources[0])
+    assert (again.topic_id, again.start, again.as_group) == (None, "Earliest", True)
+    with pytest.raises(TopicRecreated):
+        core.check_topic(old)
+    assert not core.accept(late, of_topic(3, p1=(7, 8)))
+    assert core.accept(again, of_topic(4, p0=(0, 2)))
+    core.restart("orders", 3)  # the other source is told later
+    other = core.question(sources[1])
+    assert (other.topic_id, other.start) == (4, "Earliest")
+    (new,) = core.take(9, 0.0)
+    core.check_topic(new)
+    with pytest.raises(TopicRecreated):
+        core.check_topic(old)
+    core.finish_in_hand()
+    assert core.acks() == [Ack(ZERO, 2, topic_id=4)]
+
+
+def test_an_answer_of_another_topic_of_the_name_is_not_taken() -> None:
+    core = Deliveries([ORDERS], "Latest", has_group=True)
+    question = core.question(ORDERS)
+    assert core.accept(question, of_topic(3, p0=(0, 2)))
+    assert not core.accept(question, of_topic(4, p0=(2, 4)))
+    assert offsets(core.take(9, 0.0)) == [(0, 0), (0, 1)]
+
+
+def test_a_host_that_says_no_id_is_asked_without_one() -> None:
+    core = fed(p0=(0, 2))
+    assert core.question(ORDERS).topic_id is None
+    (piece,) = core.take(9, 0.0)
+    core.check_topic(piece)

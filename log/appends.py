@@ -8,6 +8,7 @@ memory does not grow with the epoch.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -49,6 +50,7 @@ from duolog.log.times import BatchSize, pack_batch_size
 from duolog.log.timestamps import check_not_ahead, latest_allowed_ms
 
 _TRIES = 3
+_LOGGER = logging.getLogger(__name__)
 
 
 class Appender:
@@ -118,7 +120,10 @@ class Appender:
                 try:
                     return attempt.run()
                 except WriteFailed as failure:
-                    error = settle(self._state, failure, attempt.is_stored, attempt.publish)
+                    error = settle(self._state, failure, attempt.is_stored, attempt.show)
+                    interruption = failure.__cause__
+                    if interruption is not None and not isinstance(interruption, Exception):
+                        raise interruption from None  # Ctrl-C, whatever became of the epoch
                     if error is None:
                         return attempt.stored
                     if not failure.superseded or isinstance(error, OutcomeUnknown):
@@ -167,22 +172,54 @@ class _Attempt:
         except BaseException:
             self._remove_files()
             raise
-        self._remove_files()
-        self.state.options.fault("append.committed")
-        self.publish()
+        self._finish(self._files)
         return self.stored
+
+    def show(self) -> None:
+        """Show it to readers, after a failed write that is there all the same."""
+        self._finish(None)
+
+    def _finish(self, files: RecordFiles | None) -> None:
+        """What is durable is no error, and must not be written over: if it cannot be shown, memory
+        is taken from the store anew.
+        """
+        try:
+            if files is not None:
+                files.remove()
+            self.state.options.fault("append.committed")
+            self.publish()
+        except BaseException as error:
+            self._load_anew(error)
+            if not isinstance(error, Exception):  # Ctrl-C
+                raise
+
+    def _load_anew(self, error: BaseException) -> None:
+        _LOGGER.warning("A durable epoch could not be shown (%r); the log is loaded anew.", error)
+        self.state.store.doubt(error)
+        try:
+            self.state.recover()
+        except Exception:
+            _LOGGER.exception("The log could not be loaded anew; the next write tries again.")
 
     def _write(self) -> None:
         try:
             self._write_records()
+            self.state.options.fault("append.records_written")
+            self._put_heads()
         except WriteFailed:
             raise
         except BaseException:
+            self._remove_records()
+            raise
+        self._write_heads()
+
+    def _remove_records(self) -> None:
+        """No head has been written: what was, goes now, or when the store is opened anew."""
+        try:
             for where in self.wheres:
                 remove_beyond(self.state.store, where, self.state.heads.get(where))
-            raise
-        self.state.options.fault("append.records_written")
-        self._write_heads()
+        except BaseException as error:  # noqa: BLE001 - what broke off the append is told
+            self.state.store.doubt(error)
 
     def _remove_files(self) -> None:
         if self._files is not None:
@@ -303,7 +340,7 @@ class _Attempt:
             slice_ = EncodedSlice(news.num_rows, read_header(encoded).max_ts_ms, encoded)
         return news, slice_
 
-    def _write_heads(self) -> None:
+    def _put_heads(self) -> None:
         plan, now_ms = self.plan, self.state.options.clock.now_ms()
         self.stored = StoredEpoch(
             plan.epoch,
@@ -326,8 +363,16 @@ class _Attempt:
         for where, head in self.heads.items():
             self._last.put("heads", partition_key(where), pack_head(head))
         self._last.put("epochs", epoch_key(str(plan.writer)), pack_epoch(self.stored))
-        self.state.store.write(self._last, self._incarnation)
-        self.state.store.sync(self._incarnation)
+
+    def _write_heads(self) -> None:
+        """Write and sync. Broken off in between, also by Ctrl-C, it may be there or not."""
+        try:
+            self.state.store.write(self._last, self._incarnation)
+            self.state.store.sync(self._incarnation)
+        except WriteFailed:
+            raise
+        except BaseException as error:
+            raise self.state.store.doubt(error) from error
 
     def _head(self, where: TopicPartition) -> Head:
         return self.heads.get(where) or self.state.heads.get(where)

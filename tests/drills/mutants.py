@@ -64,6 +64,7 @@ def heads_first() -> None:
         )
         self._write_records()
         self.state.store = real
+        self._put_heads()
         self._write_heads()
         self.state.options.fault("append.records_written")
         for records in waiting:

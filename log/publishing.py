@@ -171,8 +171,7 @@ class _Publish(Job):
         placed: list[Placed] = []
         repeated = 0
         for nth, (where, (_, record)) in enumerate(zip(self._places, self._targets, strict=True)):
-            known = answered.get(nth)
-            if known is not None:
+            if answered and (known := answered.get(nth)) is not None:
                 placed.append(known)
                 continue
             topic = topics[nth]

@@ -120,7 +120,7 @@ class Appender:
                 try:
                     return attempt.run()
                 except WriteFailed as failure:
-                    error = settle(self._state, failure, attempt.is_stored, attempt.show)
+                    error = settle(self._state, failure, attempt.is_stored, attempt.show_again)
                     interruption = failure.__cause__
                     if interruption is not None and not isinstance(interruption, Exception):
                         raise interruption from None  # Ctrl-C, whatever became of the epoch
@@ -172,34 +172,15 @@ class _Attempt:
         except BaseException:
             self._remove_files()
             raise
-        self._finish(self._files)
+        self._remove_files()
         return self.stored
 
-    def show(self) -> None:
-        """Show it to readers, after a failed write that is there all the same."""
-        self._finish(None)
-
-    def _finish(self, files: RecordFiles | None) -> None:
-        """What is durable is no error, and must not be written over: if it cannot be shown, memory
-        is taken from the store anew.
-        """
+    def show_again(self) -> None:
+        """Show readers what is durable, after memory was taken from the store: that is enough."""
         try:
-            if files is not None:
-                files.remove()
-            self.state.options.fault("append.committed")
             self.publish()
-        except BaseException as error:
-            self._load_anew(error)
-            if not isinstance(error, Exception):  # Ctrl-C
-                raise
-
-    def _load_anew(self, error: BaseException) -> None:
-        _LOGGER.warning("A durable epoch could not be shown (%r); the log is loaded anew.", error)
-        self.state.store.doubt(error)
-        try:
-            self.state.recover()
         except Exception:
-            _LOGGER.exception("The log could not be loaded anew; the next write tries again.")
+            _LOGGER.exception("A durable epoch was not shown as it should; the log was loaded.")
 
     def _write(self) -> None:
         try:
@@ -211,7 +192,20 @@ class _Attempt:
         except BaseException:
             self._remove_records()
             raise
-        self._write_heads()
+        self._commit()
+
+    def _commit(self) -> None:
+        """Write, sync and show it. Broken off in between, by Ctrl-C too, it is there or not, and
+        memory may not say so: only the store knows.
+        """
+        try:
+            self._write_heads()
+            self.state.options.fault("append.committed")
+            self.publish()
+        except WriteFailed:
+            raise
+        except BaseException as error:
+            raise self.state.store.doubt(error) from error
 
     def _remove_records(self) -> None:
         """No head has been written: what was, goes now, or when the store is opened anew."""
@@ -365,14 +359,8 @@ class _Attempt:
         self._last.put("epochs", epoch_key(str(plan.writer)), pack_epoch(self.stored))
 
     def _write_heads(self) -> None:
-        """Write and sync. Broken off in between, also by Ctrl-C, it may be there or not."""
-        try:
-            self.state.store.write(self._last, self._incarnation)
-            self.state.store.sync(self._incarnation)
-        except WriteFailed:
-            raise
-        except BaseException as error:
-            raise self.state.store.doubt(error) from error
+        self.state.store.write(self._last, self._incarnation)
+        self.state.store.sync(self._incarnation)
 
     def _head(self, where: TopicPartition) -> Head:
         return self.heads.get(where) or self.state.heads.get(where)

@@ -79,7 +79,7 @@ def stored_message(content: memoryview) -> StoredMessage | None:
     """The message that a batch's body is; None where it is built otherwise than ours are."""
     try:
         return _stored_message(content)
-    except struct.error:
+    except (struct.error, IndexError):  # it points outside of itself
         return None
 
 

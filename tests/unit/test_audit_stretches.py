@@ -14,6 +14,7 @@ from duolog.bridge.kafka.audit.stretches import (
     holes,
     layout,
     sampled,
+    skips_without_holes,
 )
 from duolog.log.mirror_model import Mirror, MirrorTarget, Run, Skip, SkipReason
 
@@ -110,3 +111,25 @@ def test_a_sample_of_more_than_there_is_is_all_of_it() -> None:
     stretches = (Stretch(0, 0, 250), Stretch(300, 400, 20))
     chosen = sampled(stretches, 10_000)
     assert sum(each.count for each in chosen) == 270
+
+
+@pytest.mark.parametrize(
+    ("log_holes", "start", "missing_from"),
+    [
+        ([(10, 20)], 0, None),
+        ([(15, 20), (10, 15)], 0, None),
+        ([(0, 30)], 0, None),
+        ([], 20, None),  # retention has taken the hole
+        ([(15, 20)], 15, None),
+        ([], 0, 10),
+        ([(10, 15)], 0, 15),
+        ([(11, 20)], 0, 10),
+    ],
+)
+def test_what_is_passed_over_as_damaged_is_a_hole_of_the_log(
+    log_holes: list[tuple[int, int]], start: int, missing_from: int | None
+) -> None:
+    told = mirror(FIRST, skips=(Skip(10, 10, SkipReason.DAMAGED), Skip(30, 1, SkipReason.GONE)))
+    found = list(skips_without_holes(told, Edges(start, 40), log_holes))
+    assert [each.log_offset for each in found] == ([] if missing_from is None else [missing_from])
+    assert {each.finding for each in found} <= {Finding.NOT_ACCOUNTED_FOR}

@@ -24,6 +24,7 @@ from duolog.bridge.kafka.audit.stretches import (
     holes,
     layout,
     sampled,
+    skips_without_holes,
 )
 from duolog.errors import OffsetOutOfRange
 from duolog.log.fetched import FetchedBatch
@@ -51,6 +52,11 @@ class PartitionAudit:
         self._mirror = mirror
         self._topic = mirror.target.kafka_topic
         self._is_sampled = sample is not None
+        self._holes = tuple(
+            (hole.first_offset, hole.next_offset)
+            for hole in log.holes(mirror.topic)
+            if hole.partition == mirror.partition
+        )
         # The log's edges come after the runs, and Kafka's last: each holds what was told before.
         offsets = log.offsets(mirror.topic)[mirror.partition]
         self._log_edges = Edges(offsets.start, offsets.next_offset)
@@ -69,6 +75,8 @@ class PartitionAudit:
         """Compare them."""
         found = Differences()
         for difference in self._layout.wrong:
+            found.add(difference)
+        for difference in skips_without_holes(self._mirror, self._log_edges, self._holes):
             found.add(difference)
         compared = not_there = 0
 

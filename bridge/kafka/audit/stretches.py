@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from duolog.bridge.kafka.audit.report import Difference, Finding
-from duolog.log.mirror_model import Mirror, OffsetHeader, Run
+from duolog.log.mirror_model import Mirror, OffsetHeader, Run, SkipReason
 
 SAMPLE_RECORDS = 100
 """A sample is made of stretches of so many records."""
@@ -177,6 +177,26 @@ def _gaps(mirror: Mirror, log: Edges) -> Iterator[Difference]:
                 at,
             )
         at = max(at, after)
+
+
+def skips_without_holes(
+    mirror: Mirror, log: Edges, log_holes: Sequence[tuple[int, int]]
+) -> Iterator[Difference]:
+    """What the mirror has passed over as damaged, and the log has not skipped."""
+    for skip in mirror.skips:
+        if skip.reason is not SkipReason.DAMAGED:
+            continue
+        at, stop = max(skip.first_log_offset, log.start), skip.next_log_offset
+        for first, after in sorted(log_holes):
+            if first <= at < after:
+                at = after
+        if at < stop:
+            yield Difference(
+                Finding.NOT_ACCOUNTED_FOR,
+                f"{stop - at} records from offset {at} on were passed over as damaged, and are "
+                "not skipped in the log.",
+                at,
+            )
 
 
 def _lost_in_kafka(run: Run, log: Edges, kafka: Edges) -> Difference | None:

@@ -21,6 +21,7 @@ from duolog.log import (
     owner,
     packed,
     record_files,
+    removals,
     rounds,
     slice_merge,
     state,
@@ -85,6 +86,36 @@ def debris_stays() -> None:
     slice_merge.SMALL_BYTES = 0  # type: ignore[misc]
     state.remove_debris = lambda *_: 0  # type: ignore[assignment]
     appends.remove_beyond = lambda *_: 0
+
+
+@_mutant
+def records_go_first() -> None:
+    """Records are removed in the write that raises the start, before readers see it."""
+    write = rounds.Round.write
+
+    def remove_and_write(self: Any) -> None:
+        removals.remove(self._batch, self._removals)
+        write(self)
+
+    rounds.Round.write = remove_and_write  # type: ignore[method-assign]
+
+
+@_mutant
+def retention_beside_merging() -> None:
+    """Retention and merging do not wait for each other."""
+
+    class Open:
+        def __enter__(self) -> None: ...
+
+        def __exit__(self, *error: object) -> None: ...
+
+    made = state.State.__init__
+
+    def make(self: Any, *arguments: Any, **more: Any) -> None:
+        made(self, *arguments, **more)
+        self.one_rearranges = Open()
+
+    state.State.__init__ = make  # type: ignore[method-assign]
 
 
 @_mutant

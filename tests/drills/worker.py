@@ -26,6 +26,7 @@ _ROLES = {
     "intrude": "tests.drills.owning",
     "replan": "tests.drills.replanning",
     "publish_together": "tests.drills.publishing",
+    "remove_beside_readers": "tests.drills.removing",
     "read_hostile": "tests.drills.reading_hostile",
     "act": "tests.drills.model.acting",
 }

@@ -27,7 +27,6 @@ from duolog.log.epoch_parts import EpochParts, Place, staged_records
 from duolog.log.epochs import (
     StoredEpoch,
     check_at,
-    check_epoch,
     check_note,
     is_repeat,
     load_epoch,
@@ -38,7 +37,7 @@ from duolog.log.joining import Joining
 from duolog.log.keys import epoch_key, partition_key, record_key, time_key
 from duolog.log.merge_plan import SMALL_BYTES
 from duolog.log.model import Appended, Head, OffsetRange, Topic, TopicPartition, Writer
-from duolog.log.names import check_writer
+from duolog.log.names import check_epoch, check_writer
 from duolog.log.part import Fingerprint, Part
 from duolog.log.readback import read_back
 from duolog.log.record_files import RecordFiles, large_shares

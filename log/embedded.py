@@ -20,7 +20,7 @@ from duolog.log.checked import store_checked
 from duolog.log.commits import Committer, Nothing
 from duolog.log.damage_model import DamagedOffsets, Hole
 from duolog.log.definitions import ChangeCatalogue, ClearTopic, DropTopic, GrowTopic
-from duolog.log.epochs import CommittedEpochs, check_epoch
+from duolog.log.epochs import CommittedEpochs
 from duolog.log.expiry import Expiry
 from duolog.log.fetched import Fetched, FetchedEncoded
 from duolog.log.forgetting import forget_writer
@@ -59,7 +59,7 @@ from duolog.log.model import (
     Unrouted,
     Writer,
 )
-from duolog.log.names import check_writer
+from duolog.log.names import check_epoch, check_writer
 from duolog.log.open_files import allow_many_files, is_too_many, too_many_open_files
 from duolog.log.options import LogOptions
 from duolog.log.owner import UNFINISHED, HostHint, Ownership, sync_folder, take_ownership

@@ -22,7 +22,6 @@ from duolog.log.timestamps import LATEST_TIME_MS
 
 VERSION = 1
 MAX_NOTE_CHARACTERS = 1000
-_LAST_EPOCH = 2**63 - 1
 Fingerprints = Mapping[int, Fingerprint]  # by topic id
 
 
@@ -43,11 +42,6 @@ class StoredEpoch:
         return Appended(
             self.epoch, self.ranges, self.at_ms, repeated, self.duplicates_dropped, self.note
         )
-
-
-def check_epoch(epoch: object) -> None:
-    if isinstance(epoch, bool) or not isinstance(epoch, int) or not 0 <= epoch <= _LAST_EPOCH:
-        raise InvalidRequest(f"An epoch must be a whole number from 0; got {epoch!r}.")
 
 
 def check_note(note: object) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
-from duolog.errors import InvalidName, InvalidSetting
+from duolog.errors import InvalidName, InvalidRequest, InvalidSetting
 from duolog.log.model import Envelope, Format, Mode, Retention, TopicSettings, Writer
 
 # As Kafka has it, so that every topic can be mirrored under its own name.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _LONGEST_NAME = 255
 MAX_PARTITIONS = 65_536
+_LAST_EPOCH = 2**63 - 1
 
 
 def check_topic_name(name: object, what: str = "topic") -> str:
@@ -59,6 +60,12 @@ def check_writer(writer: Writer) -> Writer:
     check_text_name(writer.name, "writer")
     check_text_name(writer.target, "writer's target")
     return writer
+
+
+def check_epoch(epoch: object) -> None:
+    """Refuse what is no epoch's number."""
+    if isinstance(epoch, bool) or not isinstance(epoch, int) or not 0 <= epoch <= _LAST_EPOCH:
+        raise InvalidRequest(f"An epoch must be a whole number from 0; got {epoch!r}.")
 
 
 def check_partitions(partitions: object) -> int:

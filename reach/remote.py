@@ -16,7 +16,6 @@ from duolog.avro.registry.asking import AskedRegistry
 from duolog.errors import LogClosed
 from duolog.log.access import DEFAULT_FETCH_BYTES, DEFAULT_FETCH_RECORDS, TopicRef
 from duolog.log.damage_model import DamagedOffsets, Hole
-from duolog.log.epochs import check_epoch
 from duolog.log.fetched import Fetched, FetchedEncoded
 from duolog.log.groups_seen import KafkaSeen
 from duolog.log.mirror_model import Mirror, MirrorChange, MirrorProducer, MirrorTarget
@@ -44,7 +43,7 @@ from duolog.log.model import (
     Unrouted,
     Writer,
 )
-from duolog.log.names import check_writer
+from duolog.log.names import check_epoch, check_writer
 from duolog.log.part import Part
 from duolog.log.record_check import checked_record, records_of
 from duolog.log.routing.given_rows import RowsBeforeGiven, given_rows

@@ -62,4 +62,10 @@ def decode_hole(encoded: bytes) -> tuple[int, HoleNote]:
     if encoded[1] != _VERSION:
         raise UnsupportedFormat(f"A hole has version {encoded[1]}. Use a newer Duolog.")
     (count,) = _COUNT.unpack_from(encoded, 8)
-    return count, HoleNote(**json.loads(encoded[_HEADER_BYTES:]))
+    try:
+        note = HoleNote(**json.loads(encoded[_HEADER_BYTES:]))
+    except (ValueError, TypeError, RecursionError):
+        raise DamagedLog("A hole's note is not readable.") from None
+    if not 0 < count <= MOST_OFFSETS:
+        raise DamagedLog(f"A hole claims {count} offsets.")
+    return count, note

@@ -12,6 +12,7 @@ import pytest
 from duolog.errors import DamagedPart, DuologError, InvalidRecord, RecordTooLarge
 from duolog.log.access import LogAccess
 from duolog.log.batch import HEADER_BYTES, encode, encode_small, read_header
+from duolog.log.hole import HoleNote, encode_hole
 from duolog.log.model import Record, Topic, TopicSettings
 from duolog.log.part import Fingerprint, Part, PartTopic, StagedBatch
 from tests.contract.conftest import Form
@@ -34,6 +35,7 @@ HOSTILE = {
     "more values than records": with_number(ARROW, PLACES.nodes[1], 1 << 40),
     "no records": with_bytes(ARROW, PLACES.kind, b"\x02"),
     "newer format": b"\x03" + ARROW[1:],
+    "hole": encode_hole(5, HoleNote()),
     "checksum": ARROW[:-1] + b"x",
     "nothing": b"",
 }

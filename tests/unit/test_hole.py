@@ -53,6 +53,29 @@ def test_a_damaged_hole_is_damage(at: int) -> None:
         decode_hole(VERSION_1[:10])
 
 
+@pytest.mark.parametrize(
+    ("count", "note"),
+    [
+        (0, VERSION_1[16:]),
+        (2**32, VERSION_1[16:]),
+        (2**64 - 1, VERSION_1[16:]),
+        (3, b""),
+        (3, b"[]"),
+        (3, b"null"),
+        (3, b"\xff"),
+        (3, b"[" * 100_000),
+        (3, b'{"more":1}'),
+        (3, b'{"by":1'),
+    ],
+)
+def test_a_hole_that_is_wrong_inside_is_damage(count: int, note: bytes) -> None:
+    """Whatever its checksum says."""
+    after = count.to_bytes(8) + note
+    crc32 = zlib.crc32(after, zlib.crc32(VERSION_1[:4]))
+    with pytest.raises(DamagedLog):
+        decode_hole(VERSION_1[:4] + crc32.to_bytes(4) + after)
+
+
 @pytest.mark.parametrize("times", [[5, 5, 5, 5], [1, 2, 3, 4], [9, 1, 9, 2], [0, 0, 2**40, 1]])
 def test_the_entry_of_times_of_each_batch_is_found(tmp_path: Path, times: list[int]) -> None:
     with duolog.open_log(tmp_path / "log") as log:

@@ -70,8 +70,9 @@ def test_a_wrong_batch_of_an_old_log_is_named_and_passed_on_to_nobody(
             log.fetch("orders", 0, 2000)
         with pytest.raises(DamagedLog, match="came in like this"):
             list(log.fetch_encoded("orders", 0, 2000).decode())
+        assert passed_on(log) == [False]  # the page ends before it, the next one begins with it
         with pytest.raises(DamagedLog, match="came in like this"):
-            passed_on(log)
+            passed_on(log, 2000)
         assert log.fetch("orders", 0, 4000).count == 2000
 
 

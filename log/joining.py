@@ -28,25 +28,22 @@ _FEWEST: Final = 4  # to make one of: fewer are not worth the writing
 _KNOWN_FOR: Final = 64  # tables more, until it is worth looking again
 
 
-def run_to_join(tables: Sequence[Table]) -> Sequence[Table]:
-    """The most tables that lie side by side and make one; none, when it is not worth it."""
-    best: Sequence[Table] = ()
+def runs_to_join(tables: Sequence[Table]) -> list[Sequence[Table]]:
+    """Tables that lie side by side in a partition and make one each; the most tables first."""
+    runs: list[Sequence[Table]] = []
     run: list[Table] = []
     size = 0
     for table in sorted(tables, key=lambda table: table.first_key):
-        partition = _partition(table)
-        if table.size_bytes >= _SMALL_BYTES or partition is None:
+        is_small = table.size_bytes < _SMALL_BYTES and _partition(table) is not None
+        goes_on = run and is_small and _partition(run[0]) == _partition(table)
+        if not goes_on or size + table.size_bytes > _STEP_BYTES:
+            runs.append(run)
             run, size = [], 0
-            continue
-        if run and _partition(run[0]) != partition:
-            run, size = [], 0
-        run.append(table)
-        size += table.size_bytes
-        while size > _STEP_BYTES:
-            size -= run.pop(0).size_bytes
-        if len(run) > len(best):
-            best = tuple(run)
-    return best if len(best) >= _FEWEST else ()
+        if is_small:
+            run.append(table)
+            size += table.size_bytes
+    runs.append(run)
+    return sorted((each for each in runs if len(each) >= _FEWEST), key=len, reverse=True)
 
 
 def _partition(table: Table) -> bytes | None:
@@ -60,6 +57,7 @@ class Joining:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._runs: list[Sequence[Table]] = []  # found, and not joined yet
         self._nothing_at = 0  # so many tables there were when there was nothing to join
 
     def after_append(self) -> None:
@@ -73,14 +71,17 @@ class Joining:
         """Join some tables into one; how many, or 0 when there is nothing to join."""
         store = self._state.store
         there = store.lowest_tables("records")
-        if there == self._nothing_at or store.in_doubt or not self._has_room():
+        if store.in_doubt or not self._has_room():
             return 0
-        run = run_to_join(store.tables("records"))
-        if run:
+        if not self._runs and there != self._nothing_at:
+            self._runs = runs_to_join(store.tables("records"))  # some 20 us a table: not each time
+        if self._runs:
+            run = self._runs.pop(0)
             store.join("records", run[0].first_key, run[-1].last_key)
-            if run[0] not in store.tables("records"):
+            if store.lowest_tables("records") < there:
                 return len(run)
-        self._nothing_at = there  # RocksDB does not say when it could not: then nothing has changed
+            self._runs.clear()  # RocksDB does not say when it could not: then nothing has changed
+        self._nothing_at = there
         return 0
 
     def _has_room(self) -> bool:

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from duolog.bridge.http.answers import refusal_of
 from duolog.log import record_files
 from duolog.log.embedded import open_log
 from duolog.log.model import TopicSettings
-from duolog.log.open_files import tables_within
+from duolog.log.open_files import tables_within, too_many_open_files
 from tests.support.children import ROOT
 from tests.support.records import STREAM, part_of
 
@@ -157,3 +158,9 @@ with open_log(folder, options=options) as log:
 )
 def test_tables_get_an_eighth_of_the_files_that_may_be_open(open_files: int, tables: int) -> None:
     assert tables_within(open_files) == tables
+
+
+def test_a_host_answers_that_it_may_be_asked_again() -> None:
+    refusal = refusal_of(too_many_open_files("The log cannot be read"))
+    assert (refusal.status, refusal.code) == (503, "TooManyOpenFiles")
+    assert refusal.retry_after_seconds

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from duolog.log import joining, record_files
 from duolog.log.embedded import EmbeddedLog, open_log
-from duolog.log.joining import run_to_join
+from duolog.log.joining import runs_to_join
 from duolog.log.keys import record_key
 from duolog.log.manifest import Table
 from duolog.log.model import TopicPartition, TopicSettings
@@ -25,15 +26,16 @@ def table(partition: int, first: int, size_mib: int, *, upto: int | None = None)
     return Table(first, size_mib * MIB, record_key(where, first), record_key(last, first + 9))
 
 
-def offsets(run: object) -> list[int]:
-    return [each.number for each in run]  # type: ignore[attr-defined]
+def offsets(runs: list[Sequence[Table]]) -> list[list[int]]:
+    return [[each.number for each in run] for run in runs]
 
 
 def test_a_run_is_as_long_as_one_table_may_be() -> None:
-    tables = [table(0, first, 8) for first in range(0, 200, 10)]
-    assert offsets(run_to_join(tables)) == list(range(0, 80, 10))
+    tables = [table(0, first, 8) for first in range(0, 190, 10)]
+    runs = [list(range(0, 80, 10)), list(range(80, 160, 10))]
+    assert offsets(runs_to_join(tables)) == runs
     random.Random(1).shuffle(tables)
-    assert offsets(run_to_join(tables)) == list(range(0, 80, 10))
+    assert offsets(runs_to_join(tables)) == runs
 
 
 @pytest.mark.parametrize(
@@ -48,13 +50,13 @@ def test_a_run_is_as_long_as_one_table_may_be() -> None:
     ],
 )
 def test_what_is_not_worth_it_is_left(tables: list[Table]) -> None:
-    assert run_to_join(tables) == ()
+    assert runs_to_join(tables) == []
 
 
 def test_the_longest_run_goes_first() -> None:
     tables = [table(0, n, 8) for n in (0, 10, 20, 30)] + [table(0, 40, 64)]
     tables += [table(0, n, 4) for n in range(50, 120, 10)]
-    assert offsets(run_to_join(tables)) == list(range(50, 120, 10))
+    assert offsets(runs_to_join(tables)) == [list(range(50, 120, 10)), [0, 10, 20, 30]]
 
 
 def test_joining_ends() -> None:
@@ -62,7 +64,8 @@ def test_joining_ends() -> None:
     chance = random.Random(5)
     tables = [table(p, n * 10, chance.choice((1, 8, 20, 64))) for p in range(3) for n in range(99)]
     written = 0
-    while run := run_to_join(tables):
+    while runs := runs_to_join(tables):
+        run = runs[0]
         size = sum(each.size_bytes for each in run)
         written += size
         tables = [each for each in tables if each not in run]

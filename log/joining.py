@@ -63,7 +63,7 @@ class Joining:
     def after_append(self) -> None:
         """A step, when there are many tables. The append is durable: nothing is raised."""
         many = max(MANY_TABLES, self._nothing_at + _KNOWN_FOR)
-        with suppress(DuologError):
+        with suppress(DuologError, OSError):
             if self._state.store.lowest_tables("records") >= many:
                 self.step()
 

@@ -58,6 +58,7 @@ class _Filler:
         self._sequence = self._epoch = 0
         self.wrong: list[str] = []
         self.refused: Counter[str] = Counter()
+        self._held: list[WritesRefused] = []  # as callers keep errors, with all their frames
         self.writes = 0
 
     def run(self, release: Callable[[], None]) -> None:
@@ -105,6 +106,7 @@ class _Filler:
             write()
         except WritesRefused as refused:
             self.refused[refused.code] += 1
+            self._held.append(refused)
             return False
         self._expected.update(write.values)
         return True

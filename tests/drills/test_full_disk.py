@@ -91,7 +91,7 @@ def test_a_full_disk_refuses_writes_and_loses_nothing(
 
 @pytest.mark.parametrize("mutant", ["never_recovered", "failures_settled"])
 def test_a_full_disk_finds_the_mutant(tmp_path: Path, chance: random.Random, mutant: str) -> None:
-    tries = [tmp_path / str(number) for number in range(4)]  # where the disk gets full is chance
+    tries = [tmp_path / str(number) for number in range(8)]  # where the disk gets full is chance
     for folder in tries:
         folder.mkdir()
         if filled(folder, chance, guard=False, mutant=mutant)["violations"]:

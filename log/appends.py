@@ -284,9 +284,6 @@ class _Attempt:
         if files.hand_over(self._incarnation):
             return [place for place in places if place.where not in shares]
         files.remove()
-        if files.given_bytes:
-            for where in shares:
-                remove_beyond(self.state.store, where, self.state.heads.get(where))
         self._last = before
         for where in shares:
             del self.heads[where]

@@ -14,8 +14,7 @@ what the MANIFEST may name is there whatever fails (`lost_files.py`).
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +31,6 @@ SHARE_BYTES: Final = 8 << 20
 """A share from here on goes into files. RocksDB does not join them by itself: `joining.py` does."""
 
 _FOLDERS_OF_THE_LOG: Final = 3  # the writer's, staging, and the log's own
-_FILE_BYTES_AT_ONCE: Final = 64 << 20  # handed over
 _FILE_BYTES = 64 << 20  # at most, or a batch more; as large as those that RocksDB makes
 
 
@@ -56,7 +54,6 @@ class RecordFiles:
         self._folder = folder
         self.paths: list[Path] = []
         self._open: SortedFile | None = None
-        self.given_bytes = 0
 
     def add(self, key: bytes, encoded: bytes) -> None:
         """Add a batch. Keys ascend until `end_share`."""
@@ -82,11 +79,7 @@ class RecordFiles:
             raise self._not_made(error) from error
 
     def hand_over(self, incarnation: int) -> bool:
-        """Let the store have them all, durably. False, when one of them lies over something; then
-        the store has those before it, `given_bytes` of them.
-
-        They go a few at a time, because RocksDB holds Python's lock while it takes and syncs them.
-        """
+        """Let the store have them all, durably, or none: False, when they lie over something."""
         try:
             for folder in (self._folder, *self._folder.parents[:_FOLDERS_OF_THE_LOG]):
                 sync_folder(folder)
@@ -94,13 +87,7 @@ class RecordFiles:
             raise self._not_made(error) from error
         given = [second_name(path) for path in self.paths]
         try:
-            for together in _few_at_a_time(given):
-                size = sum(path.stat().st_size for path in together)
-                if not self._store.take_files("records", together, incarnation):
-                    return False
-                self.given_bytes += size
-                time.sleep(0)
-            return True
+            return self._store.take_files("records", given, incarnation)
         finally:
             remove_kept([path for path in given if path not in self.paths])
 
@@ -126,15 +113,3 @@ class RecordFiles:
             f"The records could not be made ready in {self._folder} ({error}). Nothing of the "
             "write was kept; look at the disk and send it again."
         )
-
-
-def _few_at_a_time(paths: Iterable[Path]) -> Iterator[list[Path]]:
-    together: list[Path] = []
-    size = 0
-    for path in paths:
-        if together and size + path.stat().st_size > _FILE_BYTES_AT_ONCE:
-            yield together
-            together, size = [], 0
-        together.append(path)
-        size += path.stat().st_size
-    yield together

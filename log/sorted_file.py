@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ class SortedFile:
 
     def __init__(self, path: Path, options: Any) -> None:
         self._writer = rocksdict.SstFileWriter(options)
-        self._path = path
         self.size_bytes = 0
         self.first_key = self.last_key = b""
         try:
@@ -36,13 +34,6 @@ class SortedFile:
         self.size_bytes += len(key) + len(value)
 
     def finish(self) -> None:
-        """OSError or FileFailed when it cannot be made durable."""
-        # RocksDB holds Python's lock while it syncs, so what is written already is synced before.
-        written = os.open(self._path, os.O_RDONLY)
-        try:
-            os.fdatasync(written)
-        finally:
-            os.close(written)
         try:
             self._writer.finish()
         except Exception as error:

@@ -236,24 +236,3 @@ def test_small_slices_of_a_large_share_are_joined(
     log.close()
     with opened(tmp_path) as again:
         assert (values(again, 0), values(again, 1)) == (LARGE, LARGE)
-
-
-def test_files_before_one_that_is_not_taken_are_removed_again(
-    log: EmbeddedLog, faults: Faults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One at a time: partition 0 lies over nothing, partition 1 over removed records."""
-    monkeypatch.setattr(record_files, "_FILE_BYTES_AT_ONCE", 1)
-    faults.at = "append.records_written"
-    with pytest.raises(RuntimeError):
-        log.append(STREAM, 0, [part_of(log.topic("orders"), {1: LARGE}, target_bytes=8000)])
-    taken_at_first = faults.passed.count("store.take_files")
-    log.append(STREAM, 0, parts(log))
-    assert faults.passed.count("store.take_files") > taken_at_first + 1
-    assert is_whole(log)
-    log.publish("orders", Record(b"behind", partition=0))
-    log.close()
-    with opened(tmp_path) as again:
-        assert values(again, 0) == [*LARGE, b"behind"]
-        assert (values(again, 1), values(again, 2)) == (LARGE[30:] + LARGE[:30], SMALL)
-        assert again.check_whole().records == 126
-        assert not left_over(tmp_path)

@@ -195,7 +195,7 @@ class EmbeddedLog:
         self._state = self._committer = self._publisher = self._appender = self._reader = forked
         self._groups = self._mirrors = self._expiry = self.schema_documents = forked
         self._codecs = self._ownership = self._mark = self._one_checkpoint = forked
-        self._attendance = forked
+        self._attendance = self._joining = self._merger = forked
         self._is_forked = True
 
     @property

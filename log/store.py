@@ -244,7 +244,7 @@ class Store:
         """In a forked child: never use it, nor let RocksDB close, which would delete files."""
         keep_for_ever((self._database, *self._families.values(), *self._handles.values()))
         forked: Any = Forked(self._path.parent)
-        self._idle = self._one_recovers = forked
+        self._access = self._one_recovers = forked
 
     @property
     def closed(self) -> bool:

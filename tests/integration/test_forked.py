@@ -85,7 +85,7 @@ for use in (lambda: documents.store({b"k": b"v"}), documents.load, lambda: log.f
         use()
     except LogForked:
         continue
-    wrong.append("documents or folder")
+    wrong.append(f"{use} answered")
 if wrong:
     sys.exit("; ".join(wrong))
 """

@@ -117,6 +117,7 @@ def test_a_poll_answers_nothing_when_its_time_is_up(tmp_path: Path) -> None:
             reply = host.consume(topic="orders", **wanted)
             assert reply.json == {
                 "messages": [],
+                "topic_id": 1,
                 "next_offset": None,
                 "next_offsets": {"0": 0},
                 "has_more": False,
@@ -209,7 +210,7 @@ def test_a_thousand_polls_wait_without_threads_of_their_own(host: ServedLog) -> 
 
     answers = asyncio.run(asyncio.wait_for(play(), DEADLINE_SECONDS * 2))
     assert len(answers) == 1000
-    assert all(b"orders:0:0" in answer for answer in answers)
+    assert all(b'"message_id":"1:0:0"' in answer for answer in answers)
     assert host.host.tally.number(POLLS_WAITING) == 0
 
 

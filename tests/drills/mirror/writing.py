@@ -13,10 +13,12 @@ from types import TracebackType
 from typing import Self
 
 from duolog.log.model import Mode, Record, TopicSettings, Writer
+from duolog.log.options import LogOptions
 from tests.support.host_server import Host
 from tests.support.records import part_of
 
 PARTITIONS = 3
+_AHEAD_SECONDS = 24 * 3600.0
 _PAUSE_SECONDS = 0.008
 _MOST_AT_ONCE = 30
 _APPENDED_AT_ONCE = 600
@@ -41,7 +43,8 @@ class WrittenLog:
         self.pause_seconds = pause_seconds
         self.ahead_ms = 0
         self._chance = chance
-        self._host = Host(folder)
+        # Times that Kafka refuses are written on purpose: as by logs from before they were refused.
+        self._host = Host(folder, options=LogOptions(max_timestamp_ahead_seconds=_AHEAD_SECONDS))
         self.log = self._host.log
         settings = TopicSettings(partitions=PARTITIONS)
         self._topic = self.log.create_topic(topic, settings, if_not_exists=True)

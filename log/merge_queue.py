@@ -8,7 +8,11 @@ from typing import Final
 
 from duolog.log.model import TopicPartition
 
-ENOUGH: Final = 64  # small batches of one partition
+ENOUGH: Final = 64
+"""So many small batches of a partition are worth a merge, once nobody writes."""
+
+MANY: Final = 8192
+"""So many are merged also while others write: readers pay for each of them."""
 
 
 class MergeQueue:
@@ -21,26 +25,32 @@ class MergeQueue:
         self._on_ready: Callable[[], None] = _nothing
 
     def when_ready(self, call: Callable[[], None]) -> None:
-        """Call this whenever a partition has enough. It must be quick."""
+        """Call this whenever a partition comes to have enough, and when many. It must be quick."""
         self._on_ready = call
 
     def note(self, tp: TopicPartition, small_batches: int) -> None:
         """A partition has got so many, and readers see them."""
         with self._guard:
-            count = self._counts.get(tp, 0) + small_batches
-            is_enough = count >= ENOUGH
-            self._counts[tp] = 0 if is_enough else count
-            if is_enough:
+            before = self._counts.get(tp, 0)
+            count = self._counts[tp] = before + small_batches
+            if count >= ENOUGH:
                 self._ready[tp] = None
-        if is_enough:
+        if before < ENOUGH <= count or before < MANY <= count:
             self._on_ready()
 
-    def take(self) -> TopicPartition | None:
-        """A partition that has enough, the one that has waited longest."""
+    @property
+    def is_empty(self) -> bool:
+        """Whether no partition has enough."""
+        return not self._ready
+
+    def take(self, *, only_many: bool) -> TopicPartition | None:
+        """A partition that has enough, or many, the one that has waited longest."""
         with self._guard:
-            tp = next(iter(self._ready), None)
+            least = MANY if only_many else ENOUGH
+            tp = next((each for each in self._ready if self._counts[each] >= least), None)
             if tp is not None:
                 del self._ready[tp]
+                del self._counts[tp]
             return tp
 
     def forget(self, gone: Collection[TopicPartition]) -> None:

@@ -5,6 +5,10 @@ so when a partition has got many, its last ones are read, joined, and put back a
 offset of the first: in one write, so that a reader finds each record in one batch at any time.
 Offsets, order and contents stay as they are. Only what readers may see is merged, so it is durable.
 
+Merging takes processor time from those who publish, so it waits until nobody has written for a
+moment; where that does not come, until there are very many small batches. Then each record is
+written again fewer times, too.
+
 The size that the index of times has for a merged batch is that of its parts: what a partition holds
 by its head stays the same.
 """
@@ -23,6 +27,7 @@ from duolog.log.batch import TARGET_BYTES, decode
 from duolog.log.commits import Committer, Job
 from duolog.log.keys import record_key, time_key
 from duolog.log.merge_plan import SMALL_BYTES, plan_merges
+from duolog.log.merge_queue import MANY
 from duolog.log.model import TopicPartition
 from duolog.log.rounds import Round
 from duolog.log.slice_merge import encoded_together
@@ -30,8 +35,11 @@ from duolog.log.state import State
 from duolog.log.times import BatchSize, TimedBatch, last_batches, pack_batch_size
 
 _LOGGER: Final = logging.getLogger("duolog.log")
-_BATCHES_AT_ONCE: Final = 4096  # of a partition, looked at from its end
-_BATCHES_IN_ONE_GO: Final = 8  # to decode them takes about 0.3 ms
+_BATCHES_AT_ONCE: Final = 2 * MANY  # of a partition, looked at from its end
+_QUIET_SECONDS: Final = 0.1  # without a write
+_MOST_PARTS: Final = 64  # of a merge, for the committer's sake; looked at in one call
+_BATCHES_IN_ONE_GO: Final = 4  # to decode them takes about 0.15 ms
+_BREATH_SECONDS: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,7 @@ class BackgroundMerger:
         self._thread: threading.Thread | None = None
         self._closing = False
         self._wake = threading.Semaphore(0)
+        self._hand_overs = 0
         state.merges.when_ready(self._rouse)
 
     def close(self) -> None:
@@ -84,19 +93,28 @@ class BackgroundMerger:
         self._wake.release()
 
     def _serve(self) -> None:
-        while True:
-            self._wake.acquire()
-            if self._closing:
-                return
-            tp = self._state.merges.take()
-            if tp is None:
+        queue, store = self._state.merges, self._state.store
+        syncs = -1
+        while not self._closing:
+            if queue.is_empty:
+                self._wake.acquire()
+                syncs = -1
                 continue
-            try:
-                self.merge(tp)
-            except DuologError as error:  # a full disk, damage: records stay as they are
-                _LOGGER.info("The small batches of %s are not merged for now: %s", tp, error)
-            except Exception:
-                _LOGGER.exception("The small batches of %s are not merged for now.", tp)
+            tp = queue.take(only_many=store.syncs != syncs)
+            if tp is None:
+                syncs = store.syncs
+                self._wake.acquire(timeout=_QUIET_SECONDS)
+                continue
+            self._merge_carefully(tp)
+            syncs = store.syncs
+
+    def _merge_carefully(self, tp: TopicPartition) -> None:
+        try:
+            self.merge(tp)
+        except DuologError as error:  # a full disk, damage: records stay as they are
+            _LOGGER.info("The small batches of %s are not merged for now: %s", tp, error)
+        except Exception:
+            _LOGGER.exception("The small batches of %s are not merged for now.", tp)
 
     def merge(self, tp: TopicPartition) -> int:
         """Merge the last small batches of a partition; how many there are fewer."""
@@ -125,7 +143,7 @@ class BackgroundMerger:
         """The batches at the end of a partition up to the first that is large."""
         head = self._state.heads.get(tp)
         found: list[TimedBatch] = []
-        for batch in last_batches(self._state.store, tp, _BATCHES_AT_ONCE):
+        for batch in self._backwards(tp):
             if batch.base_offset + batch.size.records > head.next_offset:
                 continue  # readers may not see it yet
             if batch.base_offset < head.start or batch.size.length >= SMALL_BYTES:
@@ -135,6 +153,23 @@ class BackgroundMerger:
             found.append(batch)
         return found[::-1]
 
+    def _backwards(self, tp: TopicPartition) -> Iterator[TimedBatch]:
+        """The batches of a partition from its end on, so many at the most."""
+        last: TimedBatch | None = None
+        for _ in range(_BATCHES_AT_ONCE // _MOST_PARTS):
+            page = last_batches(self._state.store, tp, _MOST_PARTS, last)
+            if not page:
+                return
+            yield from page
+            last = page[-1]
+            self._give_way()
+
+    def _give_way(self) -> None:
+        """Let those who publish have Python's lock: they wait up to 5 ms to be given it."""
+        hand_overs = self._state.store.hand_overs
+        time.sleep(_BREATH_SECONDS if hand_overs != self._hand_overs else 0)
+        self._hand_overs = hand_overs
+
     def _merged(self, tp: TopicPartition, group: Sequence[TimedBatch]) -> Iterator[Merged]:
         """The group as few batches of a good size. One that cannot be read is left as it is."""
         parts: list[TimedBatch] = []
@@ -142,7 +177,8 @@ class BackgroundMerger:
         size = 0
         for number, (part, found) in enumerate(self._read(tp, group)):
             nbytes = 0 if found is None else int(found.get_total_buffer_size())
-            if parts and (found is None or size + nbytes > TARGET_BYTES):
+            is_full = size + nbytes > TARGET_BYTES or len(parts) == _MOST_PARTS
+            if parts and (found is None or is_full):
                 yield from _joined(tp, parts, records)
                 parts, records, size = [], [], 0
             if found is not None:
@@ -150,21 +186,23 @@ class BackgroundMerger:
                 records.append(found)
                 size += nbytes
             if number % _BATCHES_IN_ONE_GO == 0:
-                time.sleep(0)  # others have Python's lock in between
+                self._give_way()
         yield from _joined(tp, parts, records)
 
     def _read(
         self, tp: TopicPartition, group: Sequence[TimedBatch]
     ) -> Iterator[tuple[TimedBatch, Any | None]]:
-        end = group[-1].base_offset + group[-1].size.records
-        stored = dict(
-            self._state.store.scan(
-                "records", record_key(tp, group[0].base_offset), record_key(tp, end)
+        for at in range(0, len(group), _BATCHES_IN_ONE_GO):
+            some = group[at : at + _BATCHES_IN_ONE_GO]
+            end = some[-1].base_offset + some[-1].size.records
+            stored = dict(
+                self._state.store.scan(
+                    "records", record_key(tp, some[0].base_offset), record_key(tp, end)
+                )
             )
-        )
-        for part in group:
-            encoded = stored.get(record_key(tp, part.base_offset))
-            yield part, None if encoded is None else _decoded(encoded, part.size.records)
+            for part in some:
+                encoded = stored.get(record_key(tp, part.base_offset))
+                yield part, None if encoded is None else _decoded(encoded, part.size.records)
 
 
 class _ReplaceBatches(Job):

@@ -111,11 +111,17 @@ class OldestBatches:
             self._known.pop(where, None)
 
 
-def last_batches(store: Store, where: TopicPartition, limit: int) -> list[TimedBatch]:
-    """So many of the partition's batches from its end, the last one first."""
-    page = store.scan_back(
-        "times", time_key(where, LAST_OFFSET, LAST_OFFSET), time_key(where, 0, 0), limit=limit
-    )
+def last_batches(
+    store: Store, where: TopicPartition, limit: int, before: TimedBatch | None = None
+) -> list[TimedBatch]:
+    """So many of the partition's batches from its end, or from before one; the last one first."""
+    if before is None:
+        upper = time_key(where, LAST_OFFSET, LAST_OFFSET)
+    elif before.base_offset:
+        upper = time_key(where, before.running_max_ms, before.base_offset - 1)
+    else:
+        return []
+    page = store.scan_back("times", upper, time_key(where, 0, 0), limit=limit)
     return [
         TimedBatch(*parse_time_key(key), BatchSize(*_SIZE.unpack(value))) for key, value in page
     ]

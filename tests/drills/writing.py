@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from duolog.errors import WritesRefused
-from duolog.log import record_files, slice_merge, store
+from duolog.log import merge_queue, record_files, slice_merge, store
 from duolog.log.access import LogAccess
 from duolog.log.embedded import open_log
 from duolog.log.options import FaultPoint, LogOptions, no_fault
@@ -214,9 +214,12 @@ def write(
 
 
 def use_small_buffers() -> None:
-    """Let RocksDB write files and begin new write-ahead logs all the time, and take files."""
+    """Let RocksDB write files and begin new write-ahead logs all the time, and take files, and let
+    small batches be merged all the time.
+    """
     store._RECORDS_BUFFER_BYTES = _SMALL_BUFFER_BYTES
     use_small_files()
+    merge_queue.ENOUGH, merge_queue.MANY = 8, 16  # type: ignore[misc]
 
 
 def use_small_files() -> None:

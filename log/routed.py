@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from duolog.errors import InvalidRows, UnknownRoute
+from duolog.errors import InvalidRequest, InvalidRows, UnknownRoute
 from duolog.log.catalogue import Catalogue
 from duolog.log.fetched import Fetched, FetchedBatch
 from duolog.log.model import Op, Record, Topic, Unrouted
@@ -34,6 +34,8 @@ def routed_records(
     check_time(ts_ms)
     if type(op) is not Op:
         raise InvalidRows(f"Rows of table '{table}' come with an Op; got {op!a:.40}.")
+    if unrouted not in tuple(Unrouted):
+        raise InvalidRequest(f"unrouted is fail or drop; got {unrouted!a:.40}.")
     for column in key_columns:
         check_unicode(column, "key column")
     changes = Changes.from_rows(table, op, rows, tuple(key_columns), ts_ms, before)
@@ -66,7 +68,7 @@ def check_all_routed(
     plan: RoutingPlan, changes: Changes, routed: Routed, unrouted: Unrouted
 ) -> None:
     """Refuse changes that no route takes, unless they are to be dropped."""
-    if unrouted is Unrouted.DROP:
+    if unrouted == Unrouted.DROP:
         return
     table = changes.table
     if not plan.routes_of(table):

@@ -124,7 +124,9 @@ def route_text(route: Route) -> str:
     """A route as ADD SOURCE takes it."""
     words = [_name(route.table), "ON", _ops(route.ops)]
     if route.filter is not None:
-        words += ["WHERE", route.filter.text]
+        text = route.filter.text
+        # A comment at its end must not swallow the clauses behind it.
+        words += ["WHERE", f"{text}\n" if "--" in text else text]
     if route.partition_by:
         words += ["PARTITION BY", ", ".join(map(_partition_part, route.partition_by))]
     if route.columns is not None:

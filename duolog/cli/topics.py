@@ -256,8 +256,13 @@ def _damage_before(log: LogAccess, topic: Topic, partition: int, to: int) -> lis
     """What a skip would give up, to be asked about. The log decides for itself."""
     from duolog.errors import OffsetOutOfRange
 
-    with suppress(OffsetOutOfRange):  # the skip says what is wrong
-        log.look_for_damage(topic.id, partition, max(0, to - 1))
+    at = to
+    with suppress(OffsetOutOfRange):  # the skip says what is wrong, and goes back as far
+        while at > 0:
+            found = log.look_for_damage(topic.id, partition, at - 1)
+            if found is None:
+                break
+            at = found.first_offset
     return [
         (each.first_offset, each.next_offset)
         for each in log.damage(topic.id)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from duolog.errors import InvalidRows, InvalidSetting, UnknownRoute
+from duolog.errors import InvalidRequest, InvalidRows, InvalidSetting, UnknownRoute
 from duolog.log.access import LogAccess
 from duolog.log.model import Op, PayloadMode, Route, Unrouted
 from duolog.log.routing.filter.parse import parse_filter, parse_partition_by
@@ -134,6 +134,17 @@ def test_rows_that_no_route_takes_are_refused_or_dropped_as_said(log: LogAccess)
         log.publish_rows(TABLE, Op.INSERT, rows, ["id"])
     dropped = log.publish_rows(TABLE, Op.INSERT, rows, ["id"], unrouted=Unrouted.DROP)
     assert dropped == ()
+
+
+@pytest.mark.parametrize("unrouted", ["keep", None, 5])
+def test_what_becomes_of_unrouted_rows_is_one_of_two_words(log: LogAccess, unrouted: Any) -> None:
+    log.create_topic("all")
+    log.add_route("all", Route(TABLE, ALL))
+    with pytest.raises(InvalidRequest):
+        log.publish_rows(TABLE, Op.INSERT, [{"id": 1}], ["id"], unrouted=unrouted)
+    dropped: Any = "drop"
+    assert log.publish_rows("no.route", Op.INSERT, [{"id": 1}], ["id"], unrouted=dropped) == ()
+    assert log.offsets("all")[0].next_offset == 0
 
 
 def test_rows_that_a_filter_leaves_out_have_a_route(log: LogAccess) -> None:

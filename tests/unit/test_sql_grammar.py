@@ -349,3 +349,13 @@ def test_text_and_back(given_statements: list[Statement]) -> None:
 def test_any_text_is_understood_or_refused(text: str) -> None:
     with suppress(InvalidSql):
         parse(text)
+
+
+def test_a_comment_in_a_condition_swallows_no_clause_behind_it() -> None:
+    condition = parse_filter("vip -- only these")
+    source = AddSource("t", "o", frozenset({INSERT}), condition, ("a",), columns=("id", "name"))
+    (again,) = parse(to_sql(source))
+    assert isinstance(again, AddSource)
+    assert again.where is not None
+    assert again.where.tree == condition.tree
+    assert (again.partition_by, again.columns) == (source.partition_by, source.columns)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from duolog.errors import Undecodable
+from duolog.errors import DamagedBatch, Undecodable
 from duolog.log.first_positions import known_or_first
 from duolog.sql.result import SqlResult
 from duolog.sql.select.record_columns import Page, RecordColumns
@@ -68,20 +68,26 @@ def _read(log: LogAccess, topic: Topic, statement: Consume) -> list[Fetched]:
     numbers = range(topic.partitions) if statement.partition is None else (statement.partition,)
     positions = _positions(log, topic, statement, numbers)
     pages: list[Fetched] = []
+    damaged: DamagedBatch | None = None
     left, bytes_left = statement.limit, MAX_BYTES
     while positions and left > 0 and bytes_left > 0:
         share = max(1, left // len(positions))
         for partition in list(positions):
             if left <= 0 or bytes_left <= 0:
                 break
-            page = log.fetch(
-                topic.id,
-                partition,
-                positions[partition],
-                max_records=min(share, left),
-                max_bytes=bytes_left,
-                skip_damaged=statement.skip_damaged,
-            )
+            try:
+                page = log.fetch(
+                    topic.id,
+                    partition,
+                    positions[partition],
+                    max_records=min(share, left),
+                    max_bytes=bytes_left,
+                    skip_damaged=statement.skip_damaged,
+                )
+            except DamagedBatch as damage:  # what is before it and in others comes first
+                damaged = damaged or damage
+                del positions[partition]
+                continue
             if not page.count:
                 del positions[partition]
                 continue
@@ -89,6 +95,8 @@ def _read(log: LogAccess, topic: Topic, statement: Consume) -> list[Fetched]:
             pages.append(page)
             left -= page.count
             bytes_left -= sum(int(batch.records.nbytes) for batch in page.batches)
+    if damaged is not None and not pages:
+        raise damaged
     return pages
 
 

@@ -53,6 +53,28 @@ def test_a_reader_says_what_to_do(duolog: Duolog) -> None:
     assert "Offsets 10-19 of topic 'orders' partition 0 are left out: " in skipped.stderr
 
 
+def test_damage_holds_up_its_own_partition_alone(duolog: Duolog) -> None:
+    with open_log("log") as log:
+        topic = log.create_topic("two", TopicSettings(partitions=2))
+        log.append(STREAM, 3, [part_of(topic, {0: [b"a"] * 10, 1: [b"b"] * 10})])
+        poison(log, "two", 0, 0, Poison.WRONG_SUM)
+    stopped = duolog("consume", "two", "--group", "g", "--ack", "--json")
+    assert stopped.exit_code == 1
+    assert json.loads(stopped.stderr.splitlines()[-1])["code"] == "DamagedBatch"
+    assert offsets(stopped) == list(range(10))
+
+
+def test_sql_gives_what_is_before_damage_and_in_other_partitions(duolog: Duolog) -> None:
+    consume = ("sql", "--json", "CONSUME FROM orders GROUP 'g' LIMIT 100 AUTO ACK")
+    first = duolog(*consume)
+    assert first.exit_code == 0
+    assert len(first.stdout.splitlines()) >= 1
+    assert '"offset": 9' in first.stdout.replace('":', '": ').replace(":  ", ": ")
+    stopped = duolog(*consume)
+    assert stopped.exit_code == 1
+    assert json.loads(stopped.stderr.splitlines()[-1])["code"] == "DamagedBatch"
+
+
 def test_what_it_says_is_what_helps(duolog: Duolog) -> None:
     done = duolog("topic", "skip", "orders", "--partition", "0", "--to", "20", "--yes")
     assert done.exit_code == 0, done.stderr

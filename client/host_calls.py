@@ -141,7 +141,7 @@ class HostCalls:
     async def _published(self, body: bytes, asked: str) -> list[Placed]:
         answer = await self._client.ask(f"{_TOPICS}/publish", body, asked, changes=True)
         return [
-            Placed(each["topic"], each["partition_id"], each["offset"])
+            Placed(each["topic"], each["partition_id"], each["offset"], each.get("topic_id"))
             for each in self._told(answer, "offsets")
         ]
 

@@ -145,8 +145,8 @@ def _add_topic_routes(app: FastAPI, consuming: Consuming, topics: Topics, sql: S
             {},
             {409: "The member is to ask again which partitions it has."},
         ),
-        (access.LEAVE, topics.leave, MemberAnswer, {}, {}),
-        (access.OFFSETS, topics.latest_offsets, OffsetsAnswer, {}, {}),
+        (access.LEAVE, topics.leave, MemberAnswer, {}, {409: "TopicRecreated."}),
+        (access.OFFSETS, topics.latest_offsets, OffsetsAnswer, {}, {409: "TopicRecreated."}),
         (
             access.PUBLISH,
             topics.publish,

@@ -77,14 +77,14 @@ class BatchCache:
                     del self._bases[gone_from]
                 self._bytes -= gone_bytes + _ENTRY_BYTES
 
-    def forget(self, where: TopicPartition, base_offset: int) -> None:
-        """Let go of a batch that is stored no more."""
+    def forget(self, where: TopicPartition, first_offset: int, next_offset: int) -> None:
+        """Let go of what is stored no more, also as the batches that were merged into it."""
         with self._guard:
-            held = self._batches.pop((where, base_offset), None)
-            if held is None:
-                return
-            bases = self._bases[where]
-            del bases[bisect_left(bases, base_offset)]
+            bases = self._bases.get(where, [])
+            at, end = bisect_left(bases, first_offset), bisect_left(bases, next_offset)
+            for base in bases[at:end]:
+                _, gone_bytes = self._batches.pop((where, base))
+                self._bytes -= gone_bytes + _ENTRY_BYTES
+            del bases[at:end]
             if not bases:
-                del self._bases[where]
-            self._bytes -= held[1] + _ENTRY_BYTES
+                self._bases.pop(where, None)

@@ -10,6 +10,7 @@ the first one would lie within the new table then, and could not be taken below 
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
@@ -57,6 +58,7 @@ class Joining:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._guard = threading.Lock()  # of the two below: appends end in many threads
         self._runs: list[Sequence[Table]] = []  # found, and not joined yet
         self._nothing_at = 0  # so many tables there were when there was nothing to join
 
@@ -73,15 +75,17 @@ class Joining:
         there = store.lowest_tables("records")
         if store.in_doubt or not self._has_room():
             return 0
-        if not self._runs and there != self._nothing_at:
-            self._runs = runs_to_join(store.tables("records"))  # some 20 us a table: not each time
-        if self._runs:
-            run = self._runs.pop(0)
+        with self._guard:
+            if not self._runs and there != self._nothing_at:
+                self._runs = runs_to_join(store.tables("records"))  # some 20 us each: not each time
+            run = self._runs.pop(0) if self._runs else None
+        if run is not None:
             store.join("records", run[0].first_key, run[-1].last_key)
             if store.lowest_tables("records") < there:
                 return len(run)
-            self._runs.clear()  # RocksDB does not say when it could not: then nothing has changed
-        self._nothing_at = there
+        with self._guard:  # RocksDB does not say when it could not: then nothing has changed
+            self._runs = []
+            self._nothing_at = there
         return 0
 
     def _has_room(self) -> bool:

@@ -106,7 +106,7 @@ class SkipDamage(Job):
             )
 
         def forget() -> None:
-            state.cache.forget(where, damage.first_offset)
+            state.cache.forget(where, damage.first_offset, damage.next_offset)
             state.damage.forget(where, damage.first_offset)
 
         round_.afterwards(forget)

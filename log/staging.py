@@ -91,7 +91,7 @@ class LocalStaging:
         Path(name).unlink(missing_ok=True)
 
     def remove_writer(self) -> None:
-        shutil.rmtree(self.folder.parent, ignore_errors=True)
+        remove_parts(self.folder.parent)
 
 
 class _LocalFile:
@@ -140,6 +140,19 @@ def not_staged(path: Path, error: OSError) -> DuologError:
 def staging_folder(log_folder: Path, writer: Writer, epoch: int) -> Path:
     """The folder for the parts of one epoch."""
     return _writer_folder(log_folder, str(writer)) / str(epoch)
+
+
+def remove_parts(writer_folder: Path) -> None:
+    """Remove all that a writer has staged. What was handed over of it stays: so long as the store
+    is in doubt, it may be needed to open the log again (`lost_files.py`).
+    """
+    for part in writer_folder.glob("*/*"):
+        if part.suffix not in {".sst", ".given"}:
+            with suppress(OSError):
+                part.unlink()
+    for folder in (*writer_folder.glob("*"), writer_folder):
+        with suppress(OSError):  # something is in it
+            folder.rmdir()
 
 
 def epoch_name(writer: Writer, epoch: int) -> str:

@@ -18,7 +18,7 @@ from duolog.bridge.internal.bodies import declared_bytes
 from duolog.errors import DamagedPart, DiskFull, InvalidRequest, NotFound
 from duolog.log.model import Writer
 from duolog.log.part import Part
-from duolog.log.staging import epoch_name, not_staged, staged_path
+from duolog.log.staging import epoch_name, not_staged, remove_parts, staged_path
 from duolog.reach.protocol import CRC32_HEADER
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class StagedUploads:
     def remove(self, name: str) -> None:
         """Remove one part, or (by the hash alone) all of a writer."""
         if _WRITER.fullmatch(name):
-            shutil.rmtree(self._log.folder / "staging" / name, ignore_errors=True)
+            remove_parts(self._log.folder / "staging" / name)
         else:
             staged_path(self._log.folder, name).unlink(missing_ok=True)
 

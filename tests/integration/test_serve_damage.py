@@ -46,7 +46,8 @@ def write(host: ServedLog, topic: str, tens: range) -> None:
         values = [b"%d" % number for number in range(10 * ten, 10 * ten + 10)]
         host.log.append(BATCH, next(EPOCHS), [part_of(known, {0: values, 1: values})])
         for partition in (0, 1):
-            host.log._state.cache.forget(TopicPartition(known.id, partition), 10 * ten)
+            tp = TopicPartition(known.id, partition)
+            host.log._state.cache.forget(tp, 10 * ten, 10 * ten + 10)
 
 
 def consume(host: ServedLog, topic: str, **asked: Any) -> Reply:

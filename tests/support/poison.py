@@ -35,7 +35,8 @@ def poison(log: EmbeddedLog, topic: str, partition: int, offset: int, kind: Pois
     else:
         batch.put("records", key, _damaged(encoded, kind))
     state.store.commit(batch)
-    state.cache.forget(where, record_base_offset(key))
+    base_offset = record_base_offset(key)
+    state.cache.forget(where, base_offset, base_offset + 1)
 
 
 def _damaged(encoded: bytes, kind: Poison) -> bytes:

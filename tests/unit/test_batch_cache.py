@@ -44,3 +44,14 @@ def test_what_is_found_is_always_right(added: list[tuple[int, int]], budget_byte
             if found is not None:
                 base, held, _ = found
                 assert held.column("value")[offset - base].as_py() == b"%d" % offset
+
+
+def test_what_is_stored_no_more_is_forgotten_also_as_the_batches_it_was_merged_from() -> None:
+    cache = BatchCache(1 << 20)
+    for first in (0, 2, 4, 6):
+        cache.add(TP, first, records(first, first + 2))
+    cache.forget(TP, 0, 6)
+    assert [cache.find(TP, offset) is not None for offset in range(8)] == [False] * 6 + [True] * 2
+    cache.forget(TP, 6, 8)
+    cache.add(TP, 0, records(0, 8))
+    assert cache.held_upto(TP, 0, 10) == 8

@@ -135,7 +135,7 @@ def written(log: EmbeddedLog, chance: random.Random) -> list[range]:
         batches.append(range(at, at + count))
         at += count
     for each in batches:
-        log._state.cache.forget((topic.id, 0), each.start)  # type: ignore[arg-type]
+        log._state.cache.forget((topic.id, 0), each.start, each.start + 1)  # type: ignore[arg-type]
     return batches
 
 

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from duolog.log.model import Mode, Writer
-from duolog.log.staging import ABANDONED_MS, REPEATED_MS, staging_folder, sweep_all
+from duolog.log.staging import (
+    ABANDONED_MS,
+    REPEATED_MS,
+    LocalStaging,
+    staging_folder,
+    sweep_all,
+)
 
 NOW_MS = 1_800_000_000_000
 KNOWN = Writer(Mode.STREAM, "known", "topic:orders")
@@ -88,3 +94,19 @@ def test_an_empty_folder_of_a_known_writer_goes_when_it_is_old(tmp_path: Path) -
     folder = staged(tmp_path, KNOWN, 4, age_ms=REPEATED_MS - 60_000).parents[1]
     assert sweep_all(tmp_path, {str(KNOWN): 5}, NOW_MS) == 1
     assert folder.exists()
+
+
+def test_what_was_handed_over_outlives_an_abort(tmp_path: Path) -> None:
+    """The store may need it to open again."""
+    staging = LocalStaging(tmp_path / "writer" / "0")
+    (tmp_path / "writer" / "0").mkdir(parents=True)
+    (tmp_path / "writer" / "1").mkdir()
+    for name in ("0/a.part", "0/b.sst", "0/b.given", "1/c.part"):
+        (tmp_path / "writer" / name).touch()
+    staging.remove_writer()
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == {"writer/0/b.sst", "writer/0/b.given"}
+    for name in ("b.sst", "b.given"):
+        (tmp_path / "writer" / "0" / name).unlink()
+    staging.remove_writer()
+    assert not (tmp_path / "writer").exists()

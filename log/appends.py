@@ -270,8 +270,6 @@ class _Attempt:
         }
         if not shares:
             return places
-        before = WriteBatch()
-        before.extend(self._last)
         folder = staging_folder(self.state.folder, self.plan.writer, self.plan.epoch)
         give_way = _GiveWay(self.state.store)
         self._files = files = RecordFiles(self.state.store, folder)
@@ -284,7 +282,7 @@ class _Attempt:
         if files.hand_over(self._incarnation):
             return [place for place in places if place.where not in shares]
         files.remove()
-        self._last = before
+        self._last = WriteBatch()  # nothing was counted before them
         for where in shares:
             del self.heads[where]
             del self._small[where]

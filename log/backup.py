@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from duolog.errors import FolderNotEmpty, NotABackup, UnsupportedFormat, UnsupportedLocation
-from duolog.log.copying import copy_files, files_in
+from duolog.log.copying import copy_files, files_in, not_copied
 from duolog.log.identity import FORMAT_FILE, read_format, write_format
 from duolog.log.mark import Mark
 from duolog.log.owner import sync_folder
@@ -65,16 +65,19 @@ def remove_checkpoints(log_folder: Path) -> None:
 
 
 def _write(store: Store, folder: Path) -> Path:
-    folder.mkdir(parents=True, mode=0o700)
-    sequence = store.checkpoint(folder / "db")
-    mark = Mark(folder / "mark")
     try:
-        mark.read_or_create(is_new=True)
-        mark.advance(sequence)
-    finally:
-        mark.close()
-    write_format(folder)
-    sync_folder(folder.parent)
+        folder.mkdir(parents=True, mode=0o700)
+        sequence = store.checkpoint(folder / "db")
+        mark = Mark(folder / "mark")
+        try:
+            mark.read_or_create(is_new=True)
+            mark.advance(sequence)
+        finally:
+            mark.close()
+        write_format(folder)
+        sync_folder(folder.parent)
+    except OSError as error:
+        raise not_copied(folder, error) from error
     return folder
 
 

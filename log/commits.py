@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -176,6 +176,13 @@ class Committer:
 
     def _commit(self, jobs: list[Job]) -> list[Job]:
         """Commit the jobs whose gates are open; the others are returned."""
+        blocked: list[Job] = []
+        for some in _split_behind_alone(jobs):
+            blocked += self._commit_behind_gates(some)
+        return blocked
+
+    def _commit_behind_gates(self, jobs: list[Job]) -> list[Job]:
+        """Hold the gates of as many jobs as possible and commit them; the others are returned."""
         held: set[TopicPartition] = set()
         admitted: list[Job] = []
         blocked: list[Job] = []
@@ -331,6 +338,20 @@ class _Prepared:
     def undecided(self) -> list[Job]:
         """The jobs to decide again if this round is not written."""
         return [job for job, _ in self.refused] + self.rest
+
+
+def _split_behind_alone(jobs: list[Job]) -> Iterator[list[Job]]:
+    """The jobs in pieces, each of which ends with a job that is alone in its round, or with the
+    last. Such a job may change which partitions the jobs behind it need the gates of.
+    """
+    piece: list[Job] = []
+    for job in jobs:
+        piece.append(job)
+        if job.alone:
+            yield piece
+            piece = []
+    if piece:
+        yield piece
 
 
 def _conclude(jobs: Sequence[Job], error: BaseException | None) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from duolog.errors import DiskFull, NotABackup, UnsupportedLocation
+from duolog.errors import DiskFull, DuologError, NotABackup, UnsupportedLocation
 from duolog.log.owner import sync_folder
 
 _CHUNK_BYTES: Final = 4 << 20
@@ -69,15 +69,21 @@ def copy_files(
             "begun. Begin anew when that one has ended."
         ) from error
     except OSError as error:
-        if error.errno in _NO_ROOM:
-            raise DiskFull(
-                f"The disk of {target} is full. Free some space, remove what was begun there, and "
-                "begin anew."
-            ) from error
-        raise UnsupportedLocation(
-            f"{error.filename or target} cannot be copied to {target}: {error.strerror}."
-        ) from error
+        raise not_copied(target, error) from error
     return size
+
+
+def not_copied(target: Path, error: OSError) -> DuologError:
+    """What to tell of a copy that could not be made."""
+    if error.errno in _NO_ROOM:
+        return DiskFull(
+            f"The disk of {target} is full. Free some space, remove what was begun there, and "
+            "begin anew."
+        )
+    return UnsupportedLocation(
+        f"{error.filename or 'A file'} cannot be copied to {target}: {error.strerror}. Look at the "
+        "disk, remove what was begun there, and begin anew."
+    )
 
 
 def _link(source: Path, target: Path) -> bool:

@@ -578,7 +578,7 @@ class EmbeddedLog:
         topic = self._maybe(reference)
         if self._attendance is not None:
             self._attendance.check_no_members(group, None if topic is None else topic.id, "deleted")
-        return self._groups.delete(group, self._maybe(reference))
+        return self._groups.delete(group, topic)
 
     # -- the mirror in Kafka
 

@@ -10,6 +10,7 @@ never lead. Two slots take turns, each with its checksum, so that a torn write l
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import threading
@@ -36,13 +37,14 @@ class Mark:
     def read_or_create(self, *, is_new: bool) -> int:
         """The highest sequence number that is known to have been durable; 0 for a new log."""
         found = [
-            sequence
+            (sequence, slot)
             for slot in (0, 1)
             if (sequence := _parsed(os.pread(self._descriptor, _SLOT_BYTES, slot * _SLOT_BYTES)))
             is not None
         ]
         if found:
-            self.sequence = max(found)
+            self.sequence, slot = max(found)
+            self._turn = slot ^ 1  # a torn write must not take the only good slot
         elif is_new:
             self._create()
         else:
@@ -54,7 +56,7 @@ class Mark:
 
     def _create(self) -> None:
         for slot in (0, 1):
-            os.pwrite(self._descriptor, _packed(0), slot * _SLOT_BYTES)
+            self._write(0, slot)
         os.fsync(self._descriptor)
 
     def advance(self, sequence: int) -> None:
@@ -62,9 +64,14 @@ class Mark:
         with self._guard:
             if sequence <= self.sequence:
                 return
+            self._write(sequence, self._turn)
             self.sequence = sequence
-            os.pwrite(self._descriptor, _packed(sequence), self._turn * _SLOT_BYTES)
             self._turn ^= 1
+
+    def _write(self, sequence: int, slot: int) -> None:
+        written = os.pwrite(self._descriptor, _packed(sequence), slot * _SLOT_BYTES)
+        if written != _SLOT_BYTES:
+            raise OSError(errno.EIO, f"{self._path} took {written} of {_SLOT_BYTES} bytes")
 
     def close(self) -> None:
         os.close(self._descriptor)

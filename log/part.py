@@ -12,6 +12,7 @@ import json
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from io import BytesIO, FileIO
 from pathlib import Path
@@ -156,9 +157,10 @@ class Part:
         """Read the whole part once; what is not as its task wrote it is refused."""
         length = crc32 = 0
         buffer = memoryview(bytearray(_READ_BYTES))
-        while read := content.readinto(buffer):
-            length += read
-            crc32 = zlib.crc32(buffer[:read], crc32)
+        with self._reading():
+            while read := content.readinto(buffer):
+                length += read
+                crc32 = zlib.crc32(buffer[:read], crc32)
         if length != self.length:
             raise DamagedPart(
                 f"{self.shown} has {length} bytes, its task wrote {self.length}. Run the write "
@@ -180,8 +182,9 @@ class Part:
 
     def read_at(self, content: BytesIO | FileIO, start: int, length: int) -> bytes:
         """One batch out of the opened part."""
-        content.seek(start)
-        encoded = content.read(length)
+        with self._reading():
+            content.seek(start)
+            encoded = content.read(length)
         if len(encoded) != length:
             raise DamagedPart(f"{self.shown} was cut short while it was read.")
         return encoded
@@ -192,14 +195,20 @@ class Part:
             return BytesIO(self.body)
         if self.path is None:
             raise DamagedPart("A part names neither bytes nor a file.")
-        try:
+        with self._reading():
             return FileIO(self.path)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             if is_too_many(error):
                 raise too_many_open_files(f"The staged file {self.path} cannot be read") from error
             raise DamagedPart(
-                f"{self.shown} cannot be read ({error.strerror}). The staging folder must be "
-                "the same for tasks and for the owner of the log."
+                f"{self.shown} cannot be read ({error.strerror}). Nothing of the write was kept. "
+                "The staging folder must be the same for tasks and for the owner of the log; look "
+                "at its disk and run the write again."
             ) from error
 
     @property

@@ -9,9 +9,9 @@ from duolog.log.batch import decode
 from duolog.log.damage import damage_at
 from duolog.log.dedup import ReadBack
 from duolog.log.hole import decode_hole, is_hole
-from duolog.log.keys import record_base_offset, record_key
 from duolog.log.model import TopicPartition
 from duolog.log.state import State
+from duolog.log.stored_batches import batches_from
 from duolog.log.times import first_reaching
 
 _PAGE_BYTES = 8 << 20
@@ -27,32 +27,30 @@ def read_back(state: State) -> ReadBack:
         first = first_reaching(state.store, where, from_ms)
         at = head.next_offset if first is None else max(first.base_offset, head.start)
         while at < head.next_offset:
-            page = state.store.scan(
-                "records",
-                record_key(where, at),
-                record_key(where, head.next_offset),
-                max_bytes=_PAGE_BYTES,
-            )
-            for key, encoded in page:
-                base = record_base_offset(key)
+            page_began_at = at
+            for base, encoded in batches_from(
+                state.store, where, at, head.next_offset, max_bytes=_PAGE_BYTES
+            ):
                 try:
                     if is_hole(encoded):
-                        at = base + decode_hole(encoded)[0]
+                        at = max(at, base + decode_hole(encoded)[0])
                         continue
                     records = decode(encoded)
                 except DamagedLog:  # its changes cannot be known: what repeats them is written
                     damage = damage_at(state.store, where, head, max(base, head.start))
-                    at = base + 1 if damage is None else damage.next_offset
+                    at = max(at, base + 1 if damage is None else damage.next_offset)
                     if damage is not None:
                         state.damage.note(where, damage, state.options.clock.now_ms())
                     continue
+                stop = base + records.num_rows
+                records = records.slice(max(0, at - base))
                 columns = [
                     records.column(name).to_pylist()
                     for name in ("key", "ts", "op", "table", "value")
                 ]
-                yield from zip(*columns, range(base, base + records.num_rows), strict=True)
-                at = base + records.num_rows
-            if not page:
-                break
+                yield from zip(*columns, range(stop - records.num_rows, stop), strict=True)
+                at = max(at, stop)
+            if at == page_began_at:
+                break  # no batch is stored from there on: reading says so
 
     return records_since

@@ -194,15 +194,18 @@ def staged_path(log_folder: Path, name: object) -> Path:
 
 
 def sweep(log_folder: Path, writer: str, upto_epoch: int) -> int:
-    """Remove the parts of a writer's epochs up to a committed one; how many folders went."""
-    folder = _writer_folder(log_folder, writer)
-    if not folder.is_dir():
+    """Remove the parts of a writer's epochs up to a committed one; how many folders went.
+
+    The epoch is durable: what cannot be removed now goes another time, and is nobody's error.
+    """
+    try:
+        done = [
+            epoch
+            for epoch in _writer_folder(log_folder, writer).iterdir()
+            if epoch.name.isdigit() and int(epoch.name) <= upto_epoch
+        ]
+    except OSError:
         return 0
-    done = [
-        epoch
-        for epoch in folder.iterdir()
-        if epoch.name.isdigit() and int(epoch.name) <= upto_epoch
-    ]
     for epoch in done:
         shutil.rmtree(epoch, ignore_errors=True)
     return len(done)
@@ -238,7 +241,10 @@ def sweep_all(log_folder: Path, committed: Mapping[str, int], now_ms: int) -> in
 
 def _sweep_known(log_folder: Path, writer: str, epoch: int, now_ms: int) -> int:
     folder = _writer_folder(log_folder, writer)
-    is_old = now_ms - _modified_ms(folder) > REPEATED_MS
+    try:
+        is_old = now_ms - _modified_ms(folder) > REPEATED_MS
+    except OSError:  # somebody else is removing it
+        return 0
     swept = sweep(log_folder, writer, epoch - 1)
     last = folder / str(epoch)
     if last.is_dir() and now_ms - _last_touched_ms(last) > REPEATED_MS:

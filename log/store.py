@@ -463,19 +463,22 @@ class Store:
         max_bytes: int | None = None,
     ) -> list[tuple[bytes, bytes]]:
         """Entries from `lower` up to but not including `upper`; at least one, however large."""
-        found = []
-        size = 0
         with self._walking(family) as walk:
             walk.at.seek(lower)
-            while walk.at.valid() and (key := walk.at.key()) < upper:
-                value = walk.at.value()
-                found.append((key, value))
-                size += len(value)
-                if len(found) == limit or (max_bytes is not None and size >= max_bytes):
-                    return found
-                walk.at.next()
-            walk.at.status()
-        return found
+            return _entries(walk, lower, upper, limit, max_bytes)
+
+    def scan_holding(
+        self, family: Family, key: bytes, lowest: bytes, upper: bytes, *, max_bytes: int
+    ) -> list[tuple[bytes, bytes]]:
+        """Like `scan` from `key` on. If no entry has that key, the nearest entry before it comes
+        first, unless that one is before `lowest`. All is as it was at one moment.
+        """
+        with self._walking(family) as walk:
+            walk.at.seek_for_prev(key)
+            if not (walk.at.valid() and walk.at.key() >= lowest):
+                walk.at.status()
+                walk.at.seek(key)
+            return _entries(walk, key, upper, None, max_bytes)
 
     def scan_keys(self, family: Family, lower: bytes, upper: bytes) -> list[bytes]:
         """Like `scan`, the keys alone."""
@@ -555,7 +558,7 @@ class Store:
 
     def checkpoint(self, path: Path) -> int:
         """A consistent copy in another directory; returns the sequence number it reaches."""
-        with self._using():
+        with self._using(), _damage_named(self._path):
             sequence: int = self._database.latest_sequence_number()
             rocksdict.Checkpoint(self._database).create_checkpoint(str(path))
             return sequence
@@ -571,6 +574,24 @@ class Store:
             finally:
                 with self._counting:
                     self._upkeep -= 1
+
+
+def _entries(
+    walk: _Held, lower: bytes, upper: bytes, limit: int | None, max_bytes: int | None
+) -> list[tuple[bytes, bytes]]:
+    """Entries from where the walk is; what lies before `lower` does not count for the limits."""
+    found = []
+    size = 0
+    while walk.at.valid() and (key := walk.at.key()) < upper:
+        value = walk.at.value()
+        found.append((key, value))
+        if key >= lower:
+            size += len(value)
+            if len(found) == limit or (max_bytes is not None and size >= max_bytes):
+                return found
+        walk.at.next()
+    walk.at.status()
+    return found
 
 
 def _close(opened: Any) -> None:

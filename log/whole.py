@@ -17,10 +17,10 @@ from duolog.log.batch import check, read_header
 from duolog.log.catalogue import partitions_of
 from duolog.log.checked import all_unchecked, store_checked
 from duolog.log.damage import damage_at, stored_count
-from duolog.log.keys import record_base_offset, record_key
 from duolog.log.model import Head, Topic, TopicPartition
 from duolog.log.state import State
 from duolog.log.store import Family
+from duolog.log.stored_batches import batches_from
 from duolog.log.times import timed_batches
 
 _PAGE_BYTES: Final = 8 << 20
@@ -87,13 +87,12 @@ def _check_records(
     unreadable: list[str],
 ) -> int:
     named = f"topic '{topic.name}' partition {where.partition}"
-    reached: int | None = None
+    reached = head.start
     size = 0
-    lower, upper = record_key(where, 0), record_key(where, head.next_offset)
-    while page := state.store.scan("records", lower, upper, max_bytes=_PAGE_BYTES):
-        for key, encoded in page:
-            first = record_base_offset(key)
-            expected = head.start if reached is None else reached
+    while reached < head.next_offset:
+        page = batches_from(state.store, where, reached, head.next_offset, max_bytes=_PAGE_BYTES)
+        page_began_at = reached
+        for nth, (first, encoded) in enumerate(page):
             try:
                 count = stored_count(encoded)
             except DamagedLog:
@@ -110,19 +109,22 @@ def _check_records(
                     raise damage.error(topic.name, where.partition) from None
                 count = read_header(encoded).count
                 unreadable.append(f"{named} at offset {first:,}: {damage.reason}")
-            if first + count <= head.start:  # its removal is under way
+            # A page's first batch may begin before, since retention cut or batches were merged.
+            if nth == 0 and first + count <= reached:
                 continue
-            fits = first <= expected < first + count if reached is None else first == expected
+            fits = first == reached or (nth == 0 and first < reached)
             if not fits:
-                _lacks(named, expected, first)
+                _lacks(named, reached, first)
             reached = first + count
             size += len(encoded)
         advance(sum(len(encoded) for _, encoded in page))
-        lower = page[-1][0] + b"\0"
-    reached = head.start if reached is None else reached
-    if reached != head.next_offset:
+        if reached == page_began_at:
+            break
+    # It may reach further when what was written meanwhile was merged with what was there.
+    if not head.next_offset <= reached <= state.heads.get(where).next_offset:
         _lacks(named, reached, head.next_offset)
-    timed = sum(each.size.records for each in timed_batches(state.store, where))
+    with state.one_rearranges:  # a merge between two pages of the index would count wrongly
+        timed = sum(each.size.records for each in timed_batches(state.store, where))
     if timed < head.records:
         raise DamagedLog(
             f"The index of times of {named} knows {timed:,} of {head.records:,} records. Take "

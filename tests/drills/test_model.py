@@ -1,15 +1,17 @@
 """A random walk over the whole public interface, against a simple model, through every kind of end.
 
-Topics come and go, publishers with sequences repeat themselves, epochs come twice or with other
-content, groups move, retention and CLEAR remove, callers make mistakes. After kill -9, after a
-power loss, and after syncs and writes that fail, the log is what the model says, with what was in
-flight or without it, and nothing else.
+Topics come and go, publishers with sequences repeat themselves, in order or not, epochs come twice,
+with other content or at the same moment, groups begin and move, retention and CLEAR remove, writers
+expire, callers make mistakes. After kill -9, after a power loss, and after syncs, writes, reads and
+opens that fail, disks that are full and writes that are short, the log is what the model says, with
+what was in flight or without it, and nothing else.
 
 Mutants: sequences_forgotten, failures_settled, sync_without_flush.
 """
 
 from __future__ import annotations
 
+import errno
 import random
 import shutil
 import time
@@ -35,6 +37,8 @@ _MOMENTS = (
     "any", "publish.written", "any", "publish.synced", "append.records_written", "any",
     "append.committed", "append.files_made", "append.verified",
 )  # fmt: skip
+_CALLS = ("write", "write", "short", "short", "read", "open", "rename", "link")
+_FILES = ("", ".log", ".sst", "MANIFEST", "mark", "staging")
 _CALM = {"restart", "backup"}  # where a failing disk is another drill's
 
 
@@ -241,7 +245,7 @@ def on_a_failing_disk(
                 failing = True
             answer = ask(child, step)
             try:
-                if refused_by_disk(answer):
+                if refused_by_disk(answer, cannot_be_read=failing):
                     troubles += 1
                     _mend(child)
                     failing = False
@@ -262,17 +266,21 @@ def on_a_failing_disk(
 
 
 def _break(child: Child, chance: random.Random, log: Path) -> None:
-    if chance.random() < 0.6:
-        first, count = chance.randint(1, 4), chance.randint(1, 3)
-        ask(child, {"do": "fail syncs", "first": first, "count": count})
-        return
-    size = sum(path.stat().st_size for path in log.rglob("*") if path.is_file())
-    ask(child, {"do": "limit disk", "bytes": size + chance.randint(0, 20_000)})
+    first, count = chance.randint(1, 4), chance.randint(1, 3)
+    match chance.choice(("syncs", "syncs", "full", "calls", "calls")):
+        case "syncs":
+            ask(child, {"do": "fail syncs", "first": first, "count": count})
+        case "full":
+            size = sum(path.stat().st_size for path in log.rglob("*") if path.is_file())
+            ask(child, {"do": "limit disk", "bytes": size + chance.randint(0, 20_000)})
+        case _:
+            ask(child, {"do": "fail calls", "call": chance.choice(_CALLS),
+                        "text": chance.choice(_FILES), "first": first, "count": count,
+                        "error": chance.choice((errno.EIO, errno.ENOSPC))})  # fmt: skip
 
 
 def _mend(child: Child) -> None:
-    ask(child, {"do": "fail syncs", "first": 0, "count": 0})
-    ask(child, {"do": "limit disk", "bytes": None})
+    ask(child, {"do": "heal"})
 
 
 @pytest.mark.timeout(4500)

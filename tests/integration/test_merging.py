@@ -8,16 +8,18 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from duolog.errors import DamagedLog, DuologError
-from duolog.log import EmbeddedLog, LogOptions, open_log
+from duolog.log import EmbeddedLog, LogOptions, open_log, readback, whole
 from duolog.log.keys import record_key
 from duolog.log.merge_queue import ENOUGH
-from duolog.log.model import AtTimestamp, Record, Retention, TopicPartition, TopicSettings
+from duolog.log.model import AtTimestamp, Op, Record, Retention, TopicPartition, TopicSettings
 from duolog.log.options import FaultPoint
 from duolog.log.store import WriteBatch
+from duolog.log.times import TimedBatch, first_reaching, timed_batches
 from tests.support.clock import ManualClock
 from tests.support.records import STREAM, part_of
 
@@ -62,7 +64,7 @@ def test_many_publishes_are_merged_by_themselves(tmp_path: Path) -> None:
     with open_log(tmp_path / "log", options=NOT_CACHED) as log:
         log.create_topic("orders")
         publish(log, 5 * ENOUGH)
-        wait_until_merged(log, ENOUGH // 2)
+        wait_until_merged(log, ENOUGH + 8)  # fewer than ENOUGH new ones may stay as they are
         assert values(log) == numbers(5 * ENOUGH)
     with open_log(tmp_path / "log") as log:
         assert values(log) == numbers(5 * ENOUGH)
@@ -259,3 +261,88 @@ def test_retention_and_merging_take_turns(tmp_path: Path) -> None:
         assert values(log, kept.start) == numbers(500 - kept.start, kept.start)
         assert 0 < kept.bytes <= 8_000
         assert log.check_whole().records == 500 - kept.start
+
+
+@pytest.mark.parametrize("merged_before", ["the first page", "a later page"])
+def test_what_is_read_back_for_deduplication_misses_nothing_beside_a_merge(
+    log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch, merged_before: str
+) -> None:
+    """A page would begin behind the merged batch that holds its first offset."""
+    publish(log, 20)
+    tp = TopicPartition(log.topic("orders").id, 0)
+    monkeypatch.setattr(readback, "_PAGE_BYTES", 1)
+    if merged_before == "the first page":
+
+        def found_and_merged(*arguments: Any) -> TimedBatch | None:
+            found = first_reaching(*arguments)
+            log.merge_small_batches("orders", 0)
+            return found
+
+        monkeypatch.setattr(readback, "first_reaching", found_and_merged)
+    read = iter(readback.read_back(log._state)(tp, 1000 + 10 * 5))
+    found = [next(read)]
+    log.merge_small_batches("orders", 0)
+    found += read
+    assert len(stored(log)) == 1
+    assert [(value, offset) for *_, value, offset in found] == [
+        (b"%d" % number, number) for number in range(5, 20)
+    ]
+
+
+def test_a_repeat_is_left_out_after_its_key_was_merged(tmp_path: Path) -> None:
+    settings = TopicSettings(dedup_window_seconds=86_400)
+    with open_log(tmp_path / "log", options=NOT_CACHED) as log:
+        log.create_topic("orders", settings)
+        for number in range(20):
+            change = Record(b"same", key=b"%d" % number, op=Op.UPDATE)
+            assert log.publish("orders", change)[0].offset == number
+    with open_log(tmp_path / "log", options=NOT_CACHED) as log:
+        log.merge_small_batches("orders", 0)
+        for number in range(20):
+            change = Record(b"same", key=b"%d" % number, op=Op.UPDATE)
+            assert log.publish("orders", change)[0].offset == number
+
+
+def test_a_log_is_whole_while_it_is_merged_and_written(
+    log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches that were merged between two pages, also with what was written meanwhile."""
+    monkeypatch.setattr(whole, "_PAGE_BYTES", 1)
+    publish(log, 30)
+    merged: list[int] = []
+
+    def write_and_merge(_: int) -> None:
+        publish(log, 5, 30 + 5 * len(merged))
+        merged.append(log.merge_small_batches("orders", 0))
+
+    assert log.check_whole(write_and_merge).records == 30
+    assert merged
+    assert all(merged)
+    assert log.check_whole().records == 30 + 5 * len(merged)
+
+
+def test_the_index_of_times_is_counted_while_nothing_is_merged(
+    log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(log, 10)
+    held: list[bool] = []
+
+    def counted(*arguments: Any) -> Iterator[TimedBatch]:
+        for each in timed_batches(*arguments):
+            held.append(log._state.one_rearranges.locked())
+            yield each
+
+    monkeypatch.setattr(whole, "timed_batches", counted)
+    assert log.check_whole().records == 10
+    assert held == [True] * 10
+
+
+def test_a_log_whose_batches_do_not_join_is_still_found(log: EmbeddedLog) -> None:
+    publish(log, 9)
+    tp = TopicPartition(log.topic("orders").id, 0)
+    for missing in (8, 4, 0):
+        gone = WriteBatch()
+        gone.delete("records", record_key(tp, missing))
+        log._state.store.commit(gone)
+        with pytest.raises(DamagedLog, match=f"between offset {missing} "):
+            log.check_whole()

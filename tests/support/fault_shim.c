@@ -5,7 +5,7 @@
  *     which they happened, from which disk.py makes what a power loss may leave;
  *   - lets the Nth fsync or fdatasync, and as many after it as wanted, fail with EIO, undone;
  *   - lets syncs, writes, reads, opens, links and renames of files whose path has a text fail, with
- *     any errno;
+ *     any errno, and lets writes be short: half of the bytes are written, as write(2) may;
  *   - refuses to let the folder grow beyond a quota, with ENOSPC.
  * A change and its entry in the journal are made under one lock. A sync has two entries, before and
  * after: only what was written before its first one is durable at its second one.
@@ -213,7 +213,7 @@ void shim_fail_syncs(long first, long count) { /* counted from now on */
 
 long shim_syncs(void) { return syncs; }
 
-/* Let some calls (sync, write, read, open, link, rename) fail; all orders go with an empty call. */
+/* Let some calls (sync, write, short, read, open, link, rename) fail; all orders go with an empty call. */
 void shim_fail_calls(const char *call, const char *text, long first, long count, int error) {
     pthread_mutex_lock(&guard);
     if (!*call) {
@@ -310,6 +310,7 @@ int dup3(int fd, int to, int flags) { return duplicated(fd, CALL(dup3, fd, to, f
     pthread_mutex_lock(&guard); \
     off_t offset = position; \
     ssize_t done = fails_on("write", fd) ? -1 : admitted(fd, offset, wanted); \
+    if (done > 1 && fails_on("short", fd)) done = (done + 1) / 2; \
     if (done >= 0) { \
         wanted = done; \
         done = call; \

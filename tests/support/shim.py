@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-Call = Literal["sync", "write", "read", "open", "link", "rename"]
+Call = Literal["sync", "write", "short", "read", "open", "link", "rename"]
 
 _SOURCE = Path(__file__).with_name("fault_shim.c")
 _BUILD = Path(__file__).parents[2] / "build" / "drills"
@@ -76,7 +76,10 @@ class Shim:
     def fail_calls(
         self, call: Call, text: str, *, first: int = 1, count: int = 1_000_000, error: int
     ) -> None:
-        """Let a kind of call fail with an errno, on files with this text in their path."""
+        """Let a kind of call fail with an errno, on files with this text in their path.
+
+        `short`: writes do not fail, and write half of their bytes.
+        """
         self._calls.shim_fail_calls(
             call.encode(), text.encode(), ctypes.c_long(first), ctypes.c_long(count), error
         )

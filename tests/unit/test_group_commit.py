@@ -14,10 +14,11 @@ import pytest
 
 from duolog.errors import NotWritten, OutcomeUnknown, SequenceContentMismatch, UnknownTopic
 from duolog.log import EmbeddedLog, LogOptions, batch, open_log, rounds
+from duolog.log.catalogue import Catalogue
 from duolog.log.commits import Job
-from duolog.log.definitions import DropTopic
+from duolog.log.definitions import ChangeCatalogue, DropTopic
 from duolog.log.keys import LAST_OFFSET, record_key
-from duolog.log.model import Record, TopicPartition
+from duolog.log.model import Record, Topic, TopicPartition, TopicSettings
 from duolog.log.rounds import Round
 from duolog.log.state import State
 from tests.support.records import BATCH, part_of
@@ -189,6 +190,30 @@ def test_a_publish_to_two_topics_writes_to_neither_when_one_is_gone(
     assert isinstance(both.next()[1], UnknownTopic)
     assert beside.next()[0][0].offset == 0
     assert values(log) == [b"right"]
+
+
+def test_a_job_holds_the_gates_of_the_topic_that_an_earlier_job_has_made(
+    log: EmbeddedLog, gate: Gate
+) -> None:
+    """Else an epoch to the new topic would be acknowledged, and lost with it."""
+    held: list[bool] = []
+
+    class DropsWhatIsThere(DropTopic):
+        def prepare(self, round_: Round) -> None:
+            there = {TopicPartition(round_.catalogue.topic("orders").id, 0)}
+            held.append(not round_.state.gates.try_hold(there))
+            super().prepare(round_)
+
+    def make_again(catalogue: Catalogue, now_ms: int) -> tuple[Catalogue, Topic]:
+        return catalogue.with_topic("orders", TopicSettings(), now_ms)
+
+    gate.hold(log)
+    last = DropsWhatIsThere("orders")
+    log._committer.submit(DropsWhatIsThere("orders"), ChangeCatalogue(make_again), last)
+    gate.open()
+    last.wait()
+    assert held == [True, True]
+    assert [topic.name for topic in log.topics()] == ["beside"]
 
 
 def test_a_job_whose_gates_raise_is_refused_alone(log: EmbeddedLog) -> None:

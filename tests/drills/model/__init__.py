@@ -7,4 +7,5 @@
 | What does a step do to the model? | `oracle.py` |
 | Who does it to a real log, and reads all of it back? | `acting.py`, in a child process |
 | What is said of a log against what is there? | `comparing.py` |
+| What is true after several did something at once? | `together.py` |
 """

@@ -71,6 +71,19 @@ def act(
             assert shim is not None
             shim.limit(step["bytes"])
             answer = {"ok": None}
+        elif step["do"] == "fail calls":
+            assert shim is not None
+            shim.fail_calls(
+                step["call"], step["text"], first=step["first"], count=step["count"],
+                error=step["error"],
+            )  # fmt: skip
+            answer = {"ok": None}
+        elif step["do"] == "heal":
+            assert shim is not None
+            shim.fail_syncs(0, 0)
+            shim.limit(None)
+            shim.heal()
+            answer = {"ok": None}
         else:
             answer = acting.answer(step)
         if shim is not None and journal is not None:
@@ -112,6 +125,8 @@ class Acting:
         """What a restored backup of it holds is what it holds, or an error says so."""
         backup = self._folder.with_name(self._folder.name + ".backup")
         restored = self._folder.with_name(self._folder.name + ".restored")
+        for left_by_a_kill in (backup, restored):
+            shutil.rmtree(left_by_a_kill, ignore_errors=True)
         try:
             self.log.backup(backup)
             restore_backup(backup, restored, self._options, lambda *_: lambda _: None)
@@ -130,8 +145,9 @@ class Acting:
     def _publish(self, step: Step) -> Any:
         records = [_record(each) for each in step["records"]]
         placed = self.log.publish(
-            step["topic"], records, writer=step.get("writer"), sequence=step.get("sequence")
-        )
+            step["topic"], records, writer=step.get("writer"), sequence=step.get("sequence"),
+            in_order=step.get("in_order", False),
+        )  # fmt: skip
         return [[each.topic, each.partition, each.offset] for each in placed]
 
     def _publish_bad(self, step: Step) -> Any:
@@ -152,6 +168,10 @@ class Acting:
 
         with ThreadPoolExecutor(len(step["jobs"])) as publishers:
             return list(publishers.map(publish, step["jobs"]))
+
+    def _append_together(self, step: Step) -> Any:
+        with ThreadPoolExecutor(len(step["jobs"])) as writers:
+            return list(writers.map(self.answer, step["jobs"]))
 
     def _append(self, step: Step) -> Any:
         writer = _writer(step["mode"], step["name"])
@@ -191,6 +211,11 @@ class Acting:
             expected_version=step["expected"],
         )  # fmt: skip
         return [moved.position, moved.version]
+
+    def _begin_group(self, step: Step) -> Any:
+        positions = {int(number): at for number, at in step["positions"].items()}
+        begun = self.log.begin_group(step["group"], step["topic"], positions)
+        return {str(each.partition): [each.position, each.version] for each in begun}
 
     def _delete_group(self, step: Step) -> Any:
         return self.log.delete_group(step["group"])

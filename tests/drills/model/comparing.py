@@ -6,17 +6,21 @@ import copy
 from typing import Any
 
 from tests.drills.model import oracle
-from tests.drills.model.steps import Step
-from tests.drills.model.world import Kept, World
+from tests.drills.model.steps import EXPIRATION_MS, Step
+from tests.drills.model.together import (
+    Wrong,
+    after_appends,
+    after_publishers,
+    with_epochs,
+    with_tails,
+)
+from tests.drills.model.world import World
 
 _REFUSED = "WritesRefused"
-"""The class of all errors that a failing disk leads to."""
-_PARTLY = frozenset({"together", "enforce retention"})
+"""The class of all errors that a disk leads to which fails when it is written."""
+_UNREADABLE = {"DamagedLog", "DamagedPart"}
+_PARTLY = frozenset({"together", "append together", "enforce retention"})
 """Steps of several writes, of which some may be done."""
-
-
-class Wrong(Exception):
-    """The log is not what it should be."""
 
 
 def described(world: World) -> dict[str, Any]:
@@ -77,11 +81,13 @@ def world_after(world: World, step: Step, answer: dict[str, Any]) -> World:
     """The world after this answer, on a disk that works; raises Wrong."""
     error = answer.get("error")
     if step["do"] == "together":
-        return _after_together(world, step, answer)
+        return after_publishers(world, step, answer)
+    if step["do"] == "append together":
+        return after_appends(world, step, answer)
     if step["do"] == "enforce retention":
         if error is not None:
             raise Wrong(f"retention was refused: {error}")
-        return _after_retention(world, answer["ok"], wholly=True)
+        return _after_expiry(_after_retention(world, answer["ok"], wholly=True), None)
     try:
         expected, changed = oracle.after(world, step)
     except oracle.Refused as refused:
@@ -96,11 +102,12 @@ def world_after(world: World, step: Step, answer: dict[str, Any]) -> World:
     return changed
 
 
-def refused_by_disk(answer: dict[str, Any]) -> bool:
+def refused_by_disk(answer: dict[str, Any], *, cannot_be_read: bool = False) -> bool:
     """Whether the disk was in the way of the step, or of a part of it."""
     told = answer.get("ok")
     parts = [part for part in told if isinstance(part, dict)] if isinstance(told, list) else []
-    return any(_REFUSED in each.get("error", ()) for each in (answer, *parts))
+    expected = {_REFUSED} | (_UNREADABLE if cannot_be_read else set())
+    return any(expected & set(each.get("error", ())) for each in (answer, *parts))
 
 
 def may_be_done(step: Step, answer: dict[str, Any]) -> bool:
@@ -139,12 +146,30 @@ def _taken_over(world: World, step: Step, found: dict[str, Any]) -> list[World]:
                 name: [partition["start"] for partition in topic["partitions"]]
                 for name, topic in found["topics"].items()
             }
-            return [_after_retention(world, {"starts": starts, "bytes": None}, wholly=False)]
+            said = {"starts": starts, "bytes": None}
+            return [_after_expiry(_after_retention(world, said, wholly=False), found)]
         if step["do"] == "together":
-            return [_with_tails(world, step, found)]
+            return [with_tails(world, step, found)]
+        if step["do"] == "append together":
+            return [with_epochs(world, step, found)]
     except Wrong:
         return []
     return []
+
+
+def _after_expiry(world: World, found: dict[str, Any] | None) -> World:
+    """Publishers and batch writers that are idle for long are forgotten; with what was found, some
+    of them.
+    """
+    oldest = world.now_ms - EXPIRATION_MS
+    for writer, at_ms in tuple(world.sent_at_ms.items()):
+        if at_ms < oldest and (found is None or writer not in found["sequences"]):
+            del world.sent[writer], world.sent_at_ms[writer]
+    for (mode, name), epoch in tuple(world.epochs.items()):
+        is_idle = mode == "batch" and epoch.at_ms < oldest
+        if is_idle and (found is None or f"{mode}/{name}" not in found["epochs"]):
+            del world.epochs[mode, name]
+    return world
 
 
 def _after_retention(world: World, said: dict[str, Any], *, wholly: bool) -> World:
@@ -167,62 +192,12 @@ def _after_retention(world: World, said: dict[str, Any], *, wholly: bool) -> Wor
             partition.start = start
             if not wholly:
                 continue
-            if (
-                oldest is not None
-                and partition.records
-                and all(record.ts < oldest for record in partition.records)
-            ):
+            if oldest is not None and partition.records and partition.last_ts < oldest:
                 raise Wrong(f"{where} left {len(partition.records)} records that are too old")
             size = said["bytes"][topic.name][number]
             if topic.max_bytes is not None and size > topic.max_bytes:
                 raise Wrong(f"{where} left {size} bytes")
     return changed
-
-
-def _after_together(world: World, step: Step, answer: dict[str, Any]) -> World:
-    """Each good job has a place of its own behind what was there, and each bad one is refused."""
-    changed = copy.deepcopy(world)
-    places: dict[tuple[str, int], dict[int, Kept]] = {}
-    for job, told in zip(step["jobs"], answer["ok"], strict=True):
-        if "bad" in job:
-            wanted = "UnknownPartition" if "partition" in job["bad"] else "InvalidRecord"
-            if wanted not in told.get("error", ()):
-                raise Wrong(f"{job['bad']}: was to be refused as {wanted}: {told}")
-            continue
-        if "ok" not in told:
-            raise Wrong(f"a publisher was refused for another's mistake: {told}")
-        ((name, partition, offset),) = told["ok"]
-        places.setdefault((name, partition), {})[offset] = _kept(world, job)
-    for (name, number), by_offset in places.items():
-        partition_ = changed.topics[name].partitions[number]
-        first = partition_.next_offset
-        if sorted(by_offset) != list(range(first, first + len(by_offset))):
-            raise Wrong(f"publishers at once got {sorted(by_offset)} of {name}/{number}")
-        partition_.records += [by_offset[offset] for offset in sorted(by_offset)]
-    return changed
-
-
-def _with_tails(world: World, step: Step, found: dict[str, Any]) -> World:
-    """Any of the jobs are there, in any order."""
-    changed = copy.deepcopy(world)
-    for topic in changed.topics.values():
-        there = found["topics"].get(topic.name, {"partitions": []})["partitions"]
-        for number, partition in enumerate(topic.partitions[: len(there)]):
-            sent = {
-                job["records"][0]["value"]: _kept(world, job)
-                for job in step["jobs"]
-                if "bad" not in job
-                and (job["topic"], job["records"][0]["partition"]) == (topic.name, number)
-            }
-            for value, *_ in there[number]["records"][len(partition.records) :]:
-                if value in sent:
-                    partition.records.append(sent.pop(value))
-    return changed
-
-
-def _kept(world: World, job: Step) -> Kept:
-    (record,) = job["records"]
-    return Kept(record["value"], record["key"], record.get("ts") or world.now_ms, record["op"])
 
 
 def _plain(value: Any) -> Any:

@@ -51,6 +51,7 @@ def _add(topic: Topic, number: int, record: Step, now_ms: int) -> int:
             return latest.offset
         partition.latest[key] = Latest(ts, op, value, partition.next_offset)
     partition.records.append(Kept(value, key, ts, op))
+    partition.last_ts = max(partition.last_ts, ts)
     return partition.next_offset - 1
 
 
@@ -60,6 +61,9 @@ def _publish(world: World, step: Step) -> Any:
     writer = step.get("writer")
     sent = world.sent.get(writer or "", {})
     highest = max(sent, default=-1)
+    in_order = step.get("in_order", False)
+    if in_order and sent and step["sequence"] > highest + 1:
+        raise Refused("SequenceGap")
     for nth, record in enumerate(step["records"]):
         number = record["partition"]
         if number >= len(topic.partitions):
@@ -72,11 +76,14 @@ def _publish(world: World, step: Step) -> Any:
                 raise Refused("SequenceContentMismatch")
             placed.append([topic.name, known.partition, known.offset])
             continue
+        if in_order and sequence <= highest:
+            raise Refused("SequenceOutOfOrder")
         offset = _add(topic, number, record, world.now_ms)
         placed.append([topic.name, number, offset])
         if writer:
             kept = Sent(topic.id, number, offset, record.get("key"), record["value"])
             world.sent.setdefault(writer, {})[sequence] = kept
+            world.sent_at_ms[writer] = world.now_ms
     return placed
 
 
@@ -114,11 +121,7 @@ def rows_in_order(step: Step) -> list[tuple[str, Step]]:
 
 def _append(world: World, step: Step) -> Any:
     writer, number = (step["mode"], step["name"]), step["epoch"]
-    content: dict[int, list[tuple[str | None, str]]] = {}
-    for name, row in rows_in_order(step):
-        content.setdefault(world.topics[name].id, []).append((row.get("key"), row["value"]))
-    for rows in content.values():
-        rows.sort(key=lambda row: (row[0] is not None, row[0] or "", row[1]))
+    content = content_of(world, step)
     last = world.epochs.get(writer)
     if last is None:
         if step["mode"] == "stream" and number:
@@ -131,18 +134,36 @@ def _append(world: World, step: Step) -> Any:
         raise Refused("EpochTooOld")
     elif step["mode"] == "stream" and number > last.number + 1:
         raise Refused("EpochGap")
+    return [False, add_epoch(world, step, content)]
+
+
+def content_of(world: World, step: Step) -> dict[int, list[tuple[str | None, str]]]:
+    """What an epoch holds, by topic and without its order."""
+    content: dict[int, list[tuple[str | None, str]]] = {}
+    for name, row in rows_in_order(step):
+        content.setdefault(world.topics[name].id, []).append((row.get("key"), row["value"]))
+    for rows in content.values():
+        rows.sort(key=lambda row: (row[0] is not None, row[0] or "", row[1]))
+    return content
+
+
+def add_epoch(
+    world: World, step: Step, content: dict[int, list[tuple[str | None, str]]]
+) -> list[tuple[str, int, int, int]]:
+    """Write a new epoch; the ranges of offsets that it gets."""
     before = {(t.id, n): p.next_offset for t in world.topics.values()
               for n, p in enumerate(t.partitions)}  # fmt: skip
     for name, row in rows_in_order(step):
         _add(world.topics[name], row["partition"], row, world.now_ms)
-    ranges = [
+    ranges = sorted(
         (topic.name, n, before[topic.id, n], partition.next_offset)
         for topic in world.topics.values()
         for n, partition in enumerate(topic.partitions)
         if partition.next_offset > before[topic.id, n]
-    ]
-    world.epochs[writer] = Epoch(number, content, sorted(ranges))
-    return [False, sorted(ranges)]
+    )
+    writer = (step["mode"], step["name"])
+    world.epochs[writer] = Epoch(step["epoch"], content, ranges, world.now_ms)
+    return ranges
 
 
 def _partition(topic: Topic, number: int) -> Partition:
@@ -175,6 +196,18 @@ def _seek(world: World, step: Step) -> Any:
         raise Refused("AckBeyondHead")
     world.positions[key] = (step["position"], version + 1)
     return [step["position"], version + 1]
+
+
+def _begin_group(world: World, step: Step) -> Any:
+    topic = _topic(world, step["topic"])
+    found = {}
+    for number, position in step["positions"].items():
+        partition = _partition(topic, int(number))
+        key = (step["group"], topic.id, int(number))
+        if key not in world.positions and position > partition.next_offset:
+            raise Refused("AckBeyondHead")
+        found[number] = [*world.positions.setdefault(key, (position, 1))]
+    return found
 
 
 def _delete_group(world: World, step: Step) -> Any:
@@ -221,6 +254,7 @@ def _clear(world: World, step: Step) -> Any:
         partition.start = partition.next_offset
         partition.records = []
         partition.latest = {}
+        partition.last_ts = 0
     return cleared
 
 
@@ -290,6 +324,7 @@ _STEPS = {
     "append": _append,
     "ack": _ack,
     "seek": _seek,
+    "begin group": _begin_group,
     "delete group": _delete_group,
     "create": _create,
     "drop": _drop,

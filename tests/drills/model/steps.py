@@ -19,6 +19,7 @@ TABLES = ("shop.orders", "shop.items")
 GROUPS = ("billing", "search")
 PUBLISHERS = ("p1", "p2")
 WRITERS = (("stream", "s1"), ("stream", "s2"), ("batch", "b1"))
+EXPIRATION_MS = 7 * 86_400_000  # the default of writer_expiration_seconds
 _MOST_TOPICS = 4
 _OPS = (1, 2, 3)
 
@@ -50,12 +51,15 @@ class Steps:
             (30, self._publish),
             (12, self._publish_in_sequence),
             (6, self._publish_again),
+            (6, self._publish_in_order),
             (12, self._together),
+            (6, self._append_together),
             (16, self._append),
             (4, self._append_wrongly),
             (6, self._bad_record),
             (10, self._ack),
             (4, self._seek),
+            (5, self._begin_group),
             (2, self._delete_group),
             (6, self._create),
             (2, self._drop),
@@ -64,6 +68,7 @@ class Steps:
             (3, self._set_retention),
             (6, self._enforce),
             (4, self._advance),
+            (1, self._advance_beyond_expiry),
             (3, self._route),
             (4, self._publish_rows),
             (8, self._fetch),
@@ -129,6 +134,14 @@ class Steps:
         return {**self._publish(world), "topic": topic.name, "writer": writer, "sequence": first,
                 "records": self._records(world, topic)}  # fmt: skip
 
+    def _publish_in_order(self, world: World) -> Step:
+        """The next sequence, one too far, or one that may never have been sent."""
+        topic, writer = self._some(world), self._chance.choice(PUBLISHERS)
+        last = max(world.sent.get(writer, {}), default=-1)
+        sequence = max(0, last + self._chance.choice((1, 1, 1, 3, 0, -4)))
+        return {"do": "publish", "topic": topic.name, "writer": writer, "sequence": sequence,
+                "in_order": True, "records": self._records(world, topic)}  # fmt: skip
+
     def _publish_again(self, world: World) -> Step | None:
         """What was sent before, as it was or not, and perhaps something new behind it."""
         writer = self._chance.choice(PUBLISHERS)
@@ -151,7 +164,7 @@ class Steps:
         else:
             records = [{**again, "op": 0}, *([] if sequence + 1 in sent else new)]
         return {"do": "publish", "topic": topic.name, "records": records, "writer": writer,
-                "sequence": sequence}  # fmt: skip
+                "sequence": sequence, "in_order": self._chance.random() < 0.3}  # fmt: skip
 
     def _together(self, world: World) -> Step:
         """Publishers at the same moment, one of them perhaps with a record that nobody takes."""
@@ -193,6 +206,17 @@ class Steps:
                 "tasks": self._chance.choice((1, 2, 5)),
                 "staged": self._chance.random() < 0.4}  # fmt: skip
 
+    def _append_together(self, world: World) -> Step | None:
+        """New epochs of several writers at the same moment, in any order."""
+        if any(topic.window_seconds is not None for topic in world.topics.values()):
+            return None  # what is a repeat depends on the order
+        writers = self._chance.sample(WRITERS, self._chance.randint(2, len(WRITERS)))
+        jobs = []
+        for mode, name in writers:
+            last = world.epochs.get((mode, name))
+            jobs.append(self._epoch(world, mode, name, 0 if last is None else last.number + 1))
+        return {"do": "append together", "jobs": jobs}
+
     def _append_wrongly(self, world: World) -> Step | None:
         """An epoch with other content, one from long ago, or one too far ahead."""
         mode, name = self._chance.choice(WRITERS)
@@ -221,6 +245,18 @@ class Steps:
         expected = self._chance.choice((None, version, version + 1))
         return {"do": "seek", "group": group, "topic": topic.name, "partition": partition,
                 "position": self._chance.randrange(end + 2), "expected": expected}  # fmt: skip
+
+    def _begin_group(self, world: World) -> Step:
+        topic, partition = self._place(world)
+        positions = {
+            str(number): self._chance.randrange(each.next_offset + 1)
+            for number, each in enumerate(topic.partitions)
+            if number == partition or self._chance.random() < 0.5
+        }
+        if self._chance.random() < 0.1:
+            positions[str(partition)] = topic.partitions[partition].next_offset + 1
+        return {"do": "begin group", "group": self._chance.choice(GROUPS), "topic": topic.name,
+                "positions": positions}  # fmt: skip
 
     def _delete_group(self, _: World) -> Step:
         return {"do": "delete group", "group": self._chance.choice(GROUPS)}
@@ -258,6 +294,10 @@ class Steps:
 
     def _advance(self, _: World) -> Step:
         return {"do": "advance", "ms": self._chance.choice((1, 500, 20_000, 100_000))}
+
+    def _advance_beyond_expiry(self, _: World) -> Step:
+        """Whoever does not write before the next retention is forgotten by it."""
+        return {"do": "advance", "ms": EXPIRATION_MS + 86_400_000}
 
     def _route(self, world: World) -> Step:
         topic, table = self._some(world), self._chance.choice(TABLES)

@@ -31,6 +31,7 @@ class Partition:
     start: int = 0
     records: list[Kept] = field(default_factory=list)
     latest: dict[str, Latest] = field(default_factory=dict)
+    last_ts: int = 0  # the highest so far: retention by age takes records in their order
 
     @property
     def next_offset(self) -> int:
@@ -55,6 +56,7 @@ class Epoch(NamedTuple):
     number: int
     content: dict[int, list[tuple[str | None, str]]]  # keys and values by topic id, sorted
     ranges: list[tuple[str, int, int, int]]
+    at_ms: int
 
 
 class Sent(NamedTuple):
@@ -75,6 +77,7 @@ class World:
     positions: dict[tuple[str, int, int], tuple[int, int]] = field(default_factory=dict)
     epochs: dict[tuple[str, str], Epoch] = field(default_factory=dict)  # by mode and name
     sent: dict[str, dict[int, Sent]] = field(default_factory=dict)  # by publisher
+    sent_at_ms: dict[str, int] = field(default_factory=dict)  # the last new record, by publisher
 
     def topic(self, reference: str) -> Topic | None:
         """By name, and then by alias."""

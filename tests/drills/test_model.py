@@ -22,8 +22,9 @@ from typing import Any
 
 import pytest
 
-from tests.drills.model.comparing import Wrong, may_be_done, refused_by_disk, world_after
+from tests.drills.model.comparing import may_be_done, refused_by_disk, world_after
 from tests.drills.model.steps import Step
+from tests.drills.model.together import Wrong
 from tests.drills.model.walking import Walk, ask
 from tests.drills.model.world import World
 from tests.drills.test_power_loss import moments

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rocksdict
 
-from duolog.errors import DamagedPart, UnsupportedLocation
-from duolog.log import open_log, part, store
+from duolog.errors import DamagedPart, DiskFull, UnsupportedLocation
+from duolog.log import open_log, part
 from duolog.log.part import PartBuilder
 from tests.support.records import STREAM, record_batch
 
@@ -78,6 +79,6 @@ def test_a_backup_that_the_disk_does_not_take_is_named(
         def fail(*_: Any) -> Any:
             raise RuntimeError("IO error: No space left on device")
 
-        monkeypatch.setattr(store.rocksdict, "Checkpoint", fail)
-        with pytest.raises(store.DiskFull, match="No space is left"):
+        monkeypatch.setattr(rocksdict, "Checkpoint", fail)
+        with pytest.raises(DiskFull, match="No space is left"):
             log.backup(tmp_path / "backup")

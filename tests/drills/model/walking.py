@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.drills import worker
-from tests.drills.model.comparing import Wrong, fitting, world_after
+from tests.drills.model.comparing import fitting, world_after
 from tests.drills.model.steps import Step, Steps
+from tests.drills.model.together import Wrong
 from tests.drills.model.world import World
 from tests.support.children import Child, ChildFailed
 

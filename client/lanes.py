@@ -17,6 +17,14 @@ class Lane:
     writer: str = field(default_factory=lambda: f"client-{uuid.uuid4()}")
     next_sequence: int = 0
     is_named: bool = False
+    doubted_from: int | None = None
+    """In order: nobody knows whether what was sent with this sequence was written."""
+
+    def go_on_behind(self, last_sequence: int | None) -> None:
+        """The host knows how far the writer has come, or does not know the writer."""
+        if self.doubted_from is not None:
+            self.next_sequence = self.doubted_from if last_sequence is None else last_sequence + 1
+            self.doubted_from = None
 
     def begin_anew(self) -> None:
         """Nobody knows which sequences were used: another writer has none. A name is kept, so

@@ -102,10 +102,14 @@ class AsyncPublisher:
                         topic, group, lane.writer, first, in_order=self._options.in_order
                     )
                 except OutcomeUnknown as error:
+                    self._doubt(lane, first)
                     raise _unknown(error, lane.writer, first) from error
                 except DuologError:
                     if self._options.in_order:  # refused: the next record takes its number
                         lane.next_sequence = first
+                    raise
+                except BaseException:  # cancelled: it may be on its way
+                    self._doubt(lane, first)
                     raise
         return placed
 
@@ -140,9 +144,12 @@ class AsyncPublisher:
                     )
                 except OutcomeUnknown as error:
                     lane.begin_anew()
+                    self._doubt(lane, first)
                     raise _unknown(error, writer, first) from error
-                except BaseException:
+                except BaseException as error:
                     lane.begin_anew()
+                    if not isinstance(error, DuologError):
+                        self._doubt(lane, first)
                     raise
                 lane.next_sequence = first + len(made)
                 placed += made
@@ -153,9 +160,16 @@ class AsyncPublisher:
         async with self._room:
             lane = self._lanes.take()
             try:
+                if lane.doubted_from is not None:
+                    lane.go_on_behind(await self._host.last_sequence(lane.writer))
                 yield lane
             finally:
                 self._lanes.give_back(lane)
+
+    def _doubt(self, lane: Lane, first: int) -> None:
+        """In order, the next record's sequence depends on whether this one was written."""
+        if self._options.in_order:
+            lane.doubted_from = first
 
     def _check_open(self) -> None:
         if self._closed:

@@ -81,6 +81,13 @@ def publish(
         int | None,
         typer.Option(metavar="N", min=0, help="The first record's number.", show_default="1"),
     ] = None,
+    in_order: Annotated[
+        bool,
+        typer.Option(
+            "--in-order",
+            help="With --writer: the first number has to follow the writer's last one.",
+        ),
+    ] = False,
     log: LogFolder = None,
     url: HostUrl = None,
     token: HostToken = None,
@@ -97,6 +104,8 @@ def publish(
     """
     del as_json  # places are JSON lines anyway; it decides how errors look
     _check(topic, raw=raw, table=table, key=key, op=op, ts=ts, writer=writer, sequence=sequence)
+    if in_order and (writer is None or table is not None):
+        raise typer.BadParameter("It goes with a --writer for one TOPIC.", param_hint="--in-order")
     if table is None and (before or unrouted is not None):
         raise typer.BadParameter("--before and --unrouted go with --table.")
     dropped = _unrouted(unrouted)
@@ -108,7 +117,9 @@ def publish(
         if table is None:
             first = 1 if sequence is None else sequence
             found = opened_log.topic(topic or "")
-            sender = ToTopic(opened_log, found, raw=raw, writer=writer, first=first)
+            sender = ToTopic(
+                opened_log, found, raw=raw, writer=writer, first=first, in_order=in_order
+            )
         elif writer is None:
             sender = ToRoutes(
                 opened_log,

@@ -21,14 +21,21 @@ class ToTopic:
     """Records for one topic."""
 
     def __init__(
-        self, log: LogAccess, topic: Topic, *, raw: bool, writer: str | None, first: int
+        self,
+        log: LogAccess,
+        topic: Topic,
+        *,
+        raw: bool,
+        writer: str | None,
+        first: int,
+        in_order: bool = False,
     ) -> None:
         self._log = log
         self._topic = topic
         self._raw = raw
         self._sequences = None
         if writer is not None:
-            self._sequences = Sequences(log, writer, first, ends_of(log))
+            self._sequences = Sequences(log, writer, first, ends_of(log), in_order=in_order)
 
     def parse(self, line: bytes) -> Record | None:
         if self._raw:

@@ -46,13 +46,16 @@ class Progress:
 class Sequences:
     """Publishes one writer's records with their numbers. What raises has changed no number."""
 
-    def __init__(self, log: LogAccess, writer: str, first: int, ends: Ends) -> None:
+    def __init__(
+        self, log: LogAccess, writer: str, first: int, ends: Ends, *, in_order: bool = False
+    ) -> None:
         from duolog.log.published import REMEMBERED_SEQUENCES
 
         last = log.last_sequence(writer)
         self._log = log
         self._writer = writer
         self._first = first
+        self._in_order = in_order
         self._last = -1 if last is None else last
         self._remembered_from = self._last + 1 - REMEMBERED_SEQUENCES
         self._ends_before = ends
@@ -85,7 +88,9 @@ class Sequences:
 
     def _send(self, topic_id: int, records: Sequence[Record]) -> list[Sent]:
         first = self.progress.next
-        placed = self._log.publish(topic_id, records, writer=self._writer, sequence=first)
+        placed = self._log.publish(
+            topic_id, records, writer=self._writer, sequence=first, in_order=self._in_order
+        )
         self.progress = replace(self.progress, next=first + len(placed))
         return [(each, sequence) for sequence, each in enumerate(placed, first)]
 

@@ -16,6 +16,7 @@ class Way:
     def __init__(self, port: int | None = None, *, lost_answers: int = 0) -> None:
         self.behind = port
         self.lost_answers = lost_answers  # so many answers are not passed on
+        self._writers: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
         self._server = self._loop.run_until_complete(
             asyncio.start_server(self._pass_on, "127.0.0.1", 0)
@@ -29,6 +30,7 @@ class Way:
 
     async def _pass_on(self, asker: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
         writers = [to]
+        self._writers.add(to)
         try:
             with suppress(OSError):
                 back, forth = await asyncio.open_connection("127.0.0.1", self.behind or 1)
@@ -40,6 +42,7 @@ class Way:
                     pump.cancel()
                 await asyncio.gather(*pumps, return_exceptions=True)
         finally:  # also when the way ends
+            self._writers.discard(to)
             for writer in writers:
                 writer.close()
 
@@ -53,6 +56,10 @@ class Way:
                     return
                 writer.write(content)
                 await writer.drain()
+
+    def hang_up(self) -> None:
+        """End the connections that are there."""
+        self._loop.call_soon_threadsafe(lambda: [writer.close() for writer in self._writers])
 
     def close(self) -> None:
         async def end() -> None:

@@ -27,6 +27,7 @@ from duolog.client.portal import Portal
 from duolog.errors import ClientClosed, InvalidSql, UnknownTopic
 from duolog.log.model import Earliest, Latest, Retention
 from tests.integration.client_host import serving
+from tests.integration.client_way import Way, way_to
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +124,25 @@ def test_a_poll_that_is_given_up_loses_nothing(url: str) -> None:
             return found
 
     assert asyncio.run(run()) == [1, 2, 3]
+
+
+def test_a_publisher_in_order_goes_on_after_a_publish_that_was_given_up(url: str) -> None:
+    async def run(way: Way) -> list[int]:
+        named: Any = {"writer": "given-up", "next_sequence": 0, "in_order": True}
+        async with AsyncAdmin(url=url) as admin, AsyncPublisher(url=way.url, **named) as publisher:
+            await admin.create_topic("ordered")
+            await publisher.publish("ordered", 0)
+            way.lost_answers = 1_000_000
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(publisher.publish("ordered", 1), 0.3)
+            way.lost_answers = 0
+            await publisher.publish("ordered", 2)
+            assert publisher.next_sequence == 3
+            table = await admin.sql('SELECT value FROM ordered ORDER BY "offset"')
+            return [int(value) for value in table["value"].to_pylist()]
+
+    with way_to(int(url.rpartition(":")[2])) as way:
+        assert asyncio.run(run(way)) == [0, 1, 2]
 
 
 def test_a_large_poll_that_is_given_up_while_it_is_decoded_comes_again(

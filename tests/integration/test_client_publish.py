@@ -166,6 +166,34 @@ def test_numbers_follow_one_another_where_that_is_asked_for(host: ServedLog, top
     assert values(host, topic) == [b"0", b"1", b"2", b"9"]
 
 
+@pytest.mark.parametrize("arrives", [True, False])
+def test_in_order_a_publisher_goes_on_after_an_answer_that_never_came(
+    host: ServedLog, arrives: bool
+) -> None:
+    """The next record's number depends on whether the one before was written: the host knows."""
+    topic = f"doubted-{arrives}"
+    host.log.create_topic(topic)
+    with (
+        way_to(host.port) as way,
+        Publisher(
+            url=way.url, deadline_seconds=0.3, writer=topic, next_sequence=0, in_order=True
+        ) as publisher,
+    ):
+        publisher.publish(topic, "0")
+        if arrives:
+            way.lost_answers = 1_000_000
+        else:
+            way.behind = None
+            way.hang_up()
+        with pytest.raises((OutcomeUnknown, HostUnreachable)):
+            publisher.publish(topic, "1")
+        way.lost_answers, way.behind = 0, host.port
+        way.hang_up()
+        publisher.publish(topic, "2")
+        assert publisher.last_sequence() == publisher.next_sequence - 1
+    assert values(host, topic) == ([b"0", b"1", b"2"] if arrives else [b"0", b"2"])
+
+
 def test_rows_go_by_their_routes_and_not_twice(host: ServedLog) -> None:
     for name, ops in (("all", {Op.INSERT, Op.UPDATE}), ("inserts", {Op.INSERT})):
         host.log.create_topic(name)

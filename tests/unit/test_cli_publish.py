@@ -276,6 +276,24 @@ def test_a_later_part_goes_on_with_its_own_sequence(duolog: Duolog, log: Path) -
     assert sorted(int(value or b"") for value in _values(log)) == list(range(20))
 
 
+def test_in_order_a_part_that_leaves_numbers_out_is_refused(duolog: Duolog, log: Path) -> None:
+    in_order = ("publish", "t", "--writer", "w", "--in-order")
+    lines = [{"value": number} for number in range(10)]
+    assert duolog(*in_order, stdin=_lines(*lines[:3])).exit_code == 0
+    ahead = duolog(*in_order, "--sequence", "6", "--json", stdin=_lines(*lines[5:]))
+    assert ahead.exit_code == 1
+    assert json.loads(ahead.stderr)["code"] == "SequenceGap"
+    assert duolog(*in_order, stdin=_lines(*lines[:5])).exit_code == 0  # again, and on from there
+    assert sorted(int(value or b"") for value in _values(log)) == list(range(5))
+    for wrong in (
+        ("publish", "t", "--in-order"),
+        ("publish", "--table", "a.b", "--key", "id", "--in-order"),
+    ):
+        refused = duolog(*wrong, stdin="")
+        assert refused.exit_code == 2
+        assert "--in-order" in refused.stderr
+
+
 def test_other_lines_under_the_same_numbers_are_refused(duolog: Duolog, log: Path) -> None:
     duolog("publish", "t", "--writer", "w", stdin=_lines({"value": 1}, {"value": 2}))
     other = _lines({"value": 1}, {"value": 3}, {"value": 4})

@@ -644,8 +644,10 @@ class EmbeddedLog:
 
     def stats(self) -> LogStats:
         counters, cache = self._state.counters, self._state.cache
+        topics = self.topics()
+        heads = [self._state.heads.get(where) for topic in topics for where in partitions_of(topic)]
         return LogStats(
-            routes_cached=sum(len(topic.routes) for topic in self.topics()),
+            routes_cached=sum(len(topic.routes) for topic in topics),
             counters_restored=counters.counters_restored,
             cache_hits=cache.hits,
             cache_misses=cache.misses,
@@ -658,6 +660,11 @@ class EmbeddedLog:
             stream_writers_remembered=counters.remembered.streams,
             publishers_expired=counters.publishers_expired,
             batch_writers_expired=counters.batch_writers_expired,
+            topics=len(topics),
+            partitions=len(heads),
+            records=sum(head.records for head in heads),
+            bytes=sum(head.bytes for head in heads),
+            groups=len(self._state.positions.groups()),
         )
 
     def join_small_tables(self) -> int:

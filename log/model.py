@@ -395,7 +395,11 @@ class RetentionRun:
 
 @dataclass(frozen=True, slots=True)
 class LogStats:
-    """Counters since the log was opened; `routes_cached` and `counters_restored` as of opening."""
+    """Counters since the log was opened, and what it holds now.
+
+    `routes_cached` is of now, `counters_restored` as of opening. `topics` and what follows it are
+    what the log holds; `bytes` are those of stored batches.
+    """
 
     routes_cached: int
     counters_restored: int
@@ -410,6 +414,11 @@ class LogStats:
     stream_writers_remembered: int = 0
     publishers_expired: int = 0
     batch_writers_expired: int = 0
+    topics: int = 0
+    partitions: int = 0
+    records: int = 0
+    bytes: int = 0
+    groups: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,10 @@ class Positions:
         if not held:
             del self._groups[group]
 
+    def groups(self) -> list[str]:
+        """The groups that have a position anywhere."""
+        return list(self._groups)
+
     def of_group(self, group: str) -> list[tuple[PositionKey, StoredPosition]]:
         held = self._groups.get(group, {}).copy()
         return [((group, where), position) for where, position in held.items()]

@@ -13,7 +13,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from duolog.errors import UnsupportedFormat
-from duolog.log.keys import LAST_OFFSET, parse_partition_key, partition_key, record_key, time_key
+from duolog.log.keys import (
+    LAST_OFFSET,
+    hole_key,
+    parse_partition_key,
+    partition_key,
+    record_key,
+    time_key,
+)
 from duolog.log.model import TopicPartition
 from duolog.log.store import Store, WriteBatch
 
@@ -44,10 +51,12 @@ def note_removals(batch: WriteBatch, removals: Iterable[Removal]) -> None:
         batch.put("meta", _NOTES + partition_key(where), noted)
 
 
-def remove(batch: WriteBatch, removals: Iterable[Removal]) -> None:
-    """Remove it, with the note."""
+def remove(store: Store, batch: WriteBatch, removals: Iterable[Removal]) -> None:
+    """Remove it, with the note, and with what is remembered of holes among it."""
     for where, start, running_max_ms, base_offset in removals:
         batch.delete_range("records", record_key(where, 0), record_key(where, start))
+        for key in store.scan_keys("meta", hole_key(where, 0), hole_key(where, start)):
+            batch.delete("meta", key)
         last = time_key(where, running_max_ms, base_offset)
         batch.delete_range("times", time_key(where, 0, 0), last + b"\0")
         batch.delete("meta", _NOTES + partition_key(where))
@@ -58,7 +67,7 @@ def finish_removals(store: Store) -> int:
     removals = load_removals(store)
     if removals:
         batch = WriteBatch()
-        remove(batch, removals)
+        remove(store, batch, removals)
         store.commit(batch)
     return len(removals)
 

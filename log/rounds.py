@@ -300,8 +300,8 @@ class Round:
         if not self._removals:
             return
         batch = WriteBatch()
-        remove(batch, self._removals)
         try:
+            remove(self._state.store, batch, self._removals)
             self._state.options.fault("removal.shown")
             self._state.store.write(batch, self._incarnation)
             self._state.options.fault("removal.written")

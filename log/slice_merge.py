@@ -15,10 +15,8 @@ import pyarrow as pa
 
 from duolog.log.batch import TARGET_BYTES, encode, read_header
 from duolog.log.epoch_parts import staged_records
+from duolog.log.merge_plan import SMALL_BYTES
 from duolog.log.model import TopicPartition
-
-SMALL_BYTES: Final = 128 << 10
-"""An encoded batch below this size is joined with its neighbours."""
 
 _WAITING_BYTES: Final = 64 << 20  # of all partitions together
 _SLICE_BYTES: Final = 2048  # about what the Arrow objects around a slice's columns take

@@ -192,6 +192,26 @@ def test_the_routing_plan_follows_the_routes(log: LogAccess) -> None:
     assert log.stats().routes_cached == 1
 
 
+def test_stats_count_what_the_log_holds_now(form: Form) -> None:
+    log = form.open()
+    log.create_topic("orders", TopicSettings(partitions=2))
+    log.create_topic("audit")
+    log.publish("orders", [Record(b"%d" % number, partition=number % 2) for number in range(5)])
+    log.ack("billing", "orders", 0, 0)
+    log.ack("search", "orders", 0, 1)
+    for opened in form.now_and_restarted(log):
+        stats = opened.stats()
+        size = sum(each.bytes for each in opened.offsets("orders"))
+        held = (stats.topics, stats.partitions, stats.records, stats.bytes, stats.groups)
+        assert held == (2, 3, 5, size, 2)
+    opened.clear_topic("orders")
+    opened.drop_topic("audit")
+    opened.delete_group("billing")
+    stats = opened.stats()
+    held = (stats.topics, stats.partitions, stats.records, stats.bytes, stats.groups)
+    assert held == (1, 2, 0, 0, 1)
+
+
 def test_a_topic_grows_and_never_shrinks(log: LogAccess) -> None:
     log.create_topic("orders", TopicSettings(partitions=2))
     with pytest.raises(UnknownPartition):

@@ -8,8 +8,8 @@ import pytest
 
 from duolog.errors import UnsupportedFormat
 from duolog.log import open_log
-from duolog.log.keys import LAST_OFFSET
-from duolog.log.model import TopicPartition
+from duolog.log.keys import LAST_OFFSET, parse_hole_key, record_key
+from duolog.log.model import Record, Retention, TopicPartition
 from duolog.log.removals import Removal, all_below, load_removals, note_removals, remove
 from duolog.log.store import WriteBatch
 
@@ -44,12 +44,39 @@ def test_a_note_of_a_later_version_is_refused(tmp_path: Path) -> None:
         open_log(tmp_path / "log")
 
 
-def test_nothing_at_or_beyond_the_start_is_removed() -> None:
+def test_nothing_at_or_beyond_the_start_is_removed(tmp_path: Path) -> None:
     batch = WriteBatch()
-    remove(batch, [all_below(WHERE, 15)])
+    with open_log(tmp_path / "log") as log:
+        remove(log._state.store, batch, [all_below(WHERE, 15)])
     (_, _, first, upto), (_, _, first_time, upto_time), (kind, family, key, _) = batch.operations
     assert (first, upto) == (KEY[9:] + bytes(8), KEY[9:] + bytes(7) + b"\x0f")
     last_time = KEY[9:] + 2 * LAST_OFFSET.to_bytes(8, "big")
     assert first_time == KEY[9:] + bytes(16)
     assert upto_time > last_time
     assert (kind, family, key) == ("delete", "meta", KEY)
+
+
+@pytest.mark.parametrize("way", ["clear", "retention", "drop"])
+def test_what_is_remembered_of_holes_goes_with_what_was_around_them(
+    tmp_path: Path, way: str
+) -> None:
+    with open_log(tmp_path / "log") as log:
+        for name in ("orders", "beside"):
+            topic = log.create_topic(name)
+            for _ in range(3):
+                log.publish(name, Record(b"1"))
+            damaged = WriteBatch()
+            damaged.put("records", record_key(TopicPartition(topic.id, 0), 1), b"x")
+            log._state.store.commit(damaged)
+            assert [hole.first_offset for hole in log.skip_to(name, 0, 2)] == [1]
+        if way == "clear":
+            log.clear_topic("orders")
+        elif way == "drop":
+            log.drop_topic("orders")
+        else:
+            log.set_retention("orders", Retention(max_bytes=1))
+            log.enforce_retention()
+        left = log._state.store.scan_keys("meta", b"hole", b"holf")
+        assert [parse_hole_key(key) for key in left] == [
+            (TopicPartition(log.topic("beside").id, 0), 1)
+        ]

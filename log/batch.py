@@ -136,12 +136,19 @@ def header_of(encoded: bytes | memoryview) -> BatchHeader:
         raise WrongBatch(f"it is cut short: it has {len(encoded)} bytes")
     written_as, body, reserved, crc32, count, first, highest = _HEADER.unpack_from(encoded)
     if written_as > FORMAT:
+        if not _has_sum(encoded, crc32):
+            raise WrongBatch(f"its format is {written_as}, and it fails its checksum")
         raise UnsupportedFormat(
             f"A batch has format {written_as}; this Duolog reads up to {FORMAT}. Use a newer one."
         )
     if not written_as or reserved or body not in (_ARROW, _PACKED) or not count:
         raise WrongBatch("it has no readable header")
     return BatchHeader(written_as, body, crc32, count, first, highest)
+
+
+def _has_sum(encoded: bytes | memoryview, crc32: int) -> bool:
+    """Whether this is the checksum of all the rest, as it is of every format from 2 on."""
+    return zlib.crc32(encoded[8:], zlib.crc32(encoded[:4])) == crc32
 
 
 def decode(encoded: bytes, *, max_unpacked_bytes: int = MAX_UNPACKED_BYTES) -> Any:

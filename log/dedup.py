@@ -179,9 +179,11 @@ def _is_expired(seen: Seen, time_ms: int, window_ms: int, start: int) -> bool:
 
 def digest(op: int, table: str | None, value: bytes | None) -> bytes:
     """Stands for (table, op, value); long enough that no two differ and look alike."""
-    content = hashlib.blake2b(value or b"", digest_size=16)
-    content.update(b"\0%d%d\0" % (op, value is None))
-    content.update((table or "").encode())
+    named = None if table is None else table.encode()
+    sizes = [-1 if part is None else len(part) for part in (named, value)]
+    content = hashlib.blake2b(b"%d %d %d " % (op, *sizes), digest_size=16)
+    content.update(named or b"")
+    content.update(value or b"")
     return content.digest()
 
 

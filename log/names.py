@@ -11,6 +11,9 @@ from duolog.log.model import Envelope, Format, Mode, Retention, TopicSettings, W
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _LONGEST_NAME = 255
 MAX_PARTITIONS = 65_536
+LONGEST_SECONDS = 10**12
+"""Of retention and deduplication: 30,000 years, which every computation with times can hold."""
+MOST_BYTES = 2**63 - 1
 _LAST_EPOCH = 2**63 - 1
 
 
@@ -65,13 +68,15 @@ def check_writer(writer: Writer) -> Writer:
 def check_epoch(epoch: object) -> None:
     """Refuse what is no epoch's number."""
     if isinstance(epoch, bool) or not isinstance(epoch, int) or not 0 <= epoch <= _LAST_EPOCH:
-        raise InvalidRequest(f"An epoch must be a whole number from 0; got {epoch!r}.")
+        raise InvalidRequest(f"An epoch must be a whole number from 0; got {shown_number(epoch)}.")
 
 
 def check_partitions(partitions: object) -> int:
     """Return a topic's number of partitions, or say what is wrong with it."""
     if not _is_whole(partitions) or not 1 <= partitions <= MAX_PARTITIONS:  # type: ignore[operator]
-        raise InvalidSetting(f"partitions must be 1 to {MAX_PARTITIONS}; got {partitions!r}.")
+        raise InvalidSetting(
+            f"partitions must be 1 to {MAX_PARTITIONS}; got {shown_number(partitions)}."
+        )
     return partitions  # type: ignore[return-value]
 
 
@@ -84,20 +89,23 @@ def check_settings(settings: TopicSettings) -> TopicSettings:
     if settings.kafka_topic is not None:
         check_topic_name(settings.kafka_topic, "Kafka topic")
     seconds = settings.retention.seconds
-    if seconds is not None and not 0 < seconds < float("inf"):
+    if seconds is not None and not 0 < seconds <= LONGEST_SECONDS:
         raise InvalidSetting(
-            f"retention_seconds must be above 0; got {seconds!r}. Leave it out to keep records "
-            "for ever."
+            f"retention_seconds must be above 0 and at most {LONGEST_SECONDS:,}; got "
+            f"{shown_number(seconds)}. Leave it out to keep records for ever."
         )
     max_bytes = settings.retention.max_bytes
-    if max_bytes is not None and (not _is_whole(max_bytes) or max_bytes <= 0):
+    if max_bytes is not None and (not _is_whole(max_bytes) or not 0 < max_bytes <= MOST_BYTES):
         raise InvalidSetting(
-            f"retention_max_bytes must be a whole number above 0; got {max_bytes!r}. Leave it out "
-            "for no limit."
+            f"retention_max_bytes must be a whole number above 0 and at most {MOST_BYTES:,}; got "
+            f"{shown_number(max_bytes)}. Leave it out for no limit."
         )
     window = settings.dedup_window_seconds
-    if window is not None and not 0 < window < float("inf"):
-        raise InvalidSetting(f"dedup_window_seconds must be above 0; got {window!r}.")
+    if window is not None and not 0 < window <= LONGEST_SECONDS:
+        raise InvalidSetting(
+            f"dedup_window_seconds must be above 0 and at most {LONGEST_SECONDS:,}; got "
+            f"{shown_number(window)}."
+        )
     return settings
 
 
@@ -124,6 +132,13 @@ def _check_kinds(settings: TopicSettings) -> None:
     ):
         if seconds is not None and type(seconds) not in (int, float):
             raise InvalidSetting(f"{name} must be a number above 0; got {seconds!a}.")
+
+
+def shown_number(value: object) -> str:
+    """A number as a message shows it; Python refuses to write out very long ones."""
+    if isinstance(value, int) and value.bit_length() > 80:
+        return f"one of {value.bit_length()} bits"
+    return repr(value)
 
 
 def _is_whole(value: object) -> bool:

@@ -14,48 +14,68 @@ from duolog.log.store import Store
 REMEMBERED_SEQUENCES = 1024
 """So many of a writer's latest sequences can be sent again, and all of its last call."""
 
-_VERSION_WITHOUT_TIME = 1
-_VERSION = 2
+_WITHOUT_TIME_VERSION = 1
+_KEY_AND_VALUE_VERSION = 2
+VERSION = 3
 _CONTENT_BYTES = 16
 _WITHOUT_TIME = struct.Struct(f">BIIQ{_CONTENT_BYTES}s")
 _STORED = struct.Struct(f">BIIQ{_CONTENT_BYTES}sQ")
 
 
 class Published(NamedTuple):
-    """Where a record went, a hash of what it was, and when; version 1 did not know when."""
+    """Where a record went, a hash of what it was, and when.
+
+    Version 1 did not know when. Up to version 2 the hash is of key and value alone.
+    """
 
     where: TopicPartition
     offset: int
     content: bytes
     at_ms: int | None
+    version: int = VERSION
+
+    def is_of(self, record: Record) -> bool:
+        """Whether this record was published there. Headers and time do not count: who sends a
+        record again may have made them anew.
+        """
+        elsewhere = record.partition is not None and record.partition != self.where.partition
+        is_same = self.content == content_of(record, self.version)
+        return is_same and not (elsewhere and self.version == VERSION)
 
 
 def pack_published(published: Published) -> bytes:
-    where, offset, content, at_ms = published
+    where, offset, content, at_ms, version = published
     if at_ms is None:
         return _WITHOUT_TIME.pack(
-            _VERSION_WITHOUT_TIME, where.topic_id, where.partition, offset, content
+            _WITHOUT_TIME_VERSION, where.topic_id, where.partition, offset, content
         )
-    return _STORED.pack(_VERSION, where.topic_id, where.partition, offset, content, at_ms)
+    return _STORED.pack(version, where.topic_id, where.partition, offset, content, at_ms)
 
 
 def unpack_published(stored: bytes) -> Published:
     at_ms: int | None
-    if stored[0] == _VERSION:
+    version = stored[0]
+    if version in (_KEY_AND_VALUE_VERSION, VERSION):
         _, topic_id, partition, offset, content, at_ms = _STORED.unpack(stored)
-    elif stored[0] == _VERSION_WITHOUT_TIME:
+    elif version == _WITHOUT_TIME_VERSION:
         (_, topic_id, partition, offset, content), at_ms = _WITHOUT_TIME.unpack(stored), None
     else:
         raise UnsupportedFormat(
-            f"A published record is remembered as version {stored[0]}. Use a newer Duolog."
+            f"A published record is remembered as version {version}. Use a newer Duolog."
         )
-    return Published(TopicPartition(topic_id, partition), offset, content, at_ms)
+    return Published(TopicPartition(topic_id, partition), offset, content, at_ms, version)
 
 
-def content_of(record: Record) -> bytes:
-    """Stands for a record's key and value."""
+def content_of(record: Record, version: int = VERSION) -> bytes:
+    """Stands for a record's key and value, and from version 3 on for its operation, payload mode
+    and table.
+    """
     content = hashlib.blake2b(digest_size=_CONTENT_BYTES)
-    for part in (record.key, record.value):
+    parts = [record.key, record.value]
+    if version == VERSION:
+        content.update(bytes((int(record.op), int(record.payload))))
+        parts.append(None if record.table is None else record.table.encode())
+    for part in parts:
         size = -1 if part is None else len(part)
         content.update(size.to_bytes(8, "big", signed=True))
         content.update(part or b"")

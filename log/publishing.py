@@ -235,7 +235,7 @@ class _Publish(Job):
             topic, record = target
             published = unpack_published(stored)
             same_topic = published.where.topic_id == topic.id
-            if not same_topic or published.content != content_of(record):
+            if not same_topic or not published.is_of(record):
                 raise SequenceContentMismatch(
                     f"Writer '{writer}' has already published sequence {sequence}, with another "
                     f"{'record' if same_topic else 'topic'}. Give each new record the next "

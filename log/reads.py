@@ -181,19 +181,22 @@ class Reader:
             beyond = entry.base_offset + entry.size.records
             if beyond <= head.start:  # its removal is under way
                 continue
-            first = max(entry.base_offset, head.start)
-            try:
-                batch = self._batch_at(topic, where, first, entry.base_offset)
-            except DamagedBatch:  # whoever reads from there is told
-                return first
-            if isinstance(batch, LeftOut):  # it may have had one as late; what is behind it is kept
-                return min(batch.next_offset, head.next_offset)
-            base, records, _ = batch
-            self._state.cache.add(where, base, records)
-            late = records.column("ts").to_numpy() >= ts_ms
-            late[: max(0, head.start - base)] = False
-            if late.any():
-                return base + int(np.argmax(late))
+            at = max(entry.base_offset, head.start)
+            while at < min(beyond, head.next_offset):
+                try:
+                    batch = self._batch_at(topic, where, at, entry.base_offset)
+                except DamagedBatch:  # whoever reads from there is told
+                    return at
+                if isinstance(batch, LeftOut):  # it may have had one as late; behind it all is kept
+                    return min(batch.next_offset, head.next_offset)
+                base, records, _ = batch
+                self._state.cache.add(where, base, records)
+                late = records.column("ts").to_numpy() >= ts_ms
+                late[: max(0, at - base)] = False
+                if late.any():
+                    return base + int(np.argmax(late))
+                # In the cache a merged batch may still be the parts that it was made of.
+                at = base + int(records.num_rows)
             # The record whose time is the running maximum lay before the start, and is gone.
         return head.next_offset
 

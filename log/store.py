@@ -116,6 +116,11 @@ class WriteBatch:
         self._add("delete", family, key, b"")
 
     def delete_range(self, family: Family, lower: bytes, upper: bytes) -> None:
+        """Delete from `lower` up to but not including `upper`. An empty range is left out: RocksDB
+        would give it a sequence number that it does not find again when it recovers.
+        """
+        if lower >= upper:
+            return
         """Delete from `lower` up to but not including `upper`."""
         self._add("delete_range", family, lower, upper)
 

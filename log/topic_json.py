@@ -19,6 +19,7 @@ from duolog.log.model import (
     Topic,
     TopicSettings,
 )
+from duolog.log.names import LONGEST_SECONDS, MOST_BYTES
 from duolog.log.routing.filter.tree import from_json, to_json
 
 VERSION = 3
@@ -52,7 +53,8 @@ def topic_from_bytes(stored: bytes) -> Topic:
         settings=TopicSettings(
             **{
                 **settings,
-                "retention": Retention(**settings["retention"]),
+                "retention": _retention(settings["retention"]),
+                "dedup_window_seconds": _bounded(settings["dedup_window_seconds"], LONGEST_SECONDS),
                 "key_format": Format(settings["key_format"]),
                 "value_format": Format(settings["value_format"]),
                 "envelope": Envelope(settings["envelope"]),
@@ -62,6 +64,21 @@ def topic_from_bytes(stored: bytes) -> Topic:
         created_at_ms=fields["created_at_ms"],
         updated_at_ms=fields["updated_at_ms"],
     )
+
+
+def _retention(fields: dict[str, Any]) -> Retention:
+    return Retention(
+        **{
+            **fields,
+            "seconds": _bounded(fields["seconds"], LONGEST_SECONDS),
+            "max_bytes": _bounded(fields["max_bytes"], MOST_BYTES),
+        }
+    )
+
+
+def _bounded(number: Any, most: int) -> Any:
+    """An older Duolog took any number, and could not work with very large ones."""
+    return None if number is None else min(number, most)
 
 
 def _route_fields(route: Route) -> dict[str, Any]:

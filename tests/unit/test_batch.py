@@ -108,8 +108,17 @@ def test_an_empty_batch_is_refused() -> None:
 
 def test_a_newer_format_is_refused_as_such() -> None:
     encoded, _ = encode_small([Record(b"a")], NOW)
+    newer = b"\x03" + encoded[1:4]
+    checksum = zlib.crc32(encoded[8:], zlib.crc32(newer)).to_bytes(4)
     with pytest.raises(UnsupportedFormat, match="newer"):
-        decode(b"\x03" + encoded[1:])
+        decode(newer + checksum + encoded[8:])
+
+
+@pytest.mark.parametrize("flipped", [1 << bit for bit in range(8)])
+def test_a_flipped_bit_of_the_format_is_damage(flipped: int) -> None:
+    encoded, _ = encode_small([Record(b"a")], NOW)
+    with pytest.raises(DamagedLog):
+        decode(bytes([encoded[0] ^ flipped]) + encoded[1:])
 
 
 # Written by format 1; they must stay readable. In format 2 only the first byte and the sum differ.

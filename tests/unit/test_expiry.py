@@ -22,7 +22,7 @@ OLD_EPOCH = (
 
 def old_entry(log: EmbeddedLog, record: Record) -> bytes:
     """As version 1 remembered a published record: without a time."""
-    return struct.pack(">BIIQ16s", 1, log.topic("orders").id, 0, 0, content_of(record))
+    return struct.pack(">BIIQ16s", 1, log.topic("orders").id, 0, 0, content_of(record, 1))
 
 
 def test_what_was_remembered_without_a_time_is_as_old_as_the_first_look_at_it(

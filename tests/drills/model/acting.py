@@ -137,6 +137,9 @@ class Acting:
             shutil.rmtree(backup, ignore_errors=True)
             shutil.rmtree(restored, ignore_errors=True)
 
+    def _merge(self, step: Step) -> Any:
+        self.log.merge_small_batches(step["topic"], step["partition"])
+
     def _advance(self, step: Step) -> Any:
         self._clock.at_ms += step["ms"]
 

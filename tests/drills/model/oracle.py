@@ -14,6 +14,7 @@ from tests.drills.model.steps import Step
 from tests.drills.model.world import Epoch, Kept, Latest, Partition, Sent, Topic, World
 
 _AHEAD_MS = 3_600_000
+_REMEMBERED = 1024
 _ROUTED_OPS = ("", "insert", "update", "delete")
 
 
@@ -70,6 +71,8 @@ def _publish(world: World, step: Step) -> Any:
             raise Refused("UnknownPartition")
         sequence = step.get("sequence", 0) + nth
         known = sent.get(sequence) if writer and sequence <= highest else None
+        if known is None and writer and sequence <= highest - _REMEMBERED:
+            raise Refused("SequenceTooOld")
         if known is not None:
             same = (topic.id, record.get("key"), record["value"])
             if same != (known.topic_id, known.key, known.value):
@@ -84,7 +87,17 @@ def _publish(world: World, step: Step) -> Any:
             kept = Sent(topic.id, number, offset, record.get("key"), record["value"])
             world.sent.setdefault(writer, {})[sequence] = kept
             world.sent_at_ms[writer] = world.now_ms
+    if writer:
+        _forget_old(world.sent.get(writer, {}), highest, step["sequence"], len(placed))
     return placed
+
+
+def _forget_old(sent: dict[int, Sent], highest: int, sequence: int, count: int) -> None:
+    """A writer's sequences are forgotten some at a time, and never those of its last call."""
+    beyond = sequence + count
+    if beyond // _REMEMBERED > max(highest, 0) // _REMEMBERED:
+        for old in [each for each in sent if each < min(sequence, beyond - 2 * _REMEMBERED)]:
+            del sent[old]
 
 
 def _publish_bad(world: World, step: Step) -> Any:
@@ -338,4 +351,5 @@ _STEPS = {
     "resolve": _resolve,
     "restart": _nothing,
     "backup": _nothing,
+    "merge": _nothing,
 }

@@ -74,6 +74,7 @@ class Steps:
             (8, self._fetch),
             (4, self._resolve),
             (3, self._unknown),
+            (3, self._merge),
             (2, self._restart),
             (1, self._backup),
         ]
@@ -130,7 +131,7 @@ class Steps:
     def _publish_in_sequence(self, world: World) -> Step:
         topic, writer = self._some(world), self._chance.choice(PUBLISHERS)
         sent = world.sent.get(writer, {})
-        first = max(sent, default=-1) + 1 + self._chance.choice((0, 0, 0, 3))
+        first = max(sent, default=-1) + 1 + self._chance.choice((0, 0, 0, 3, 1020))
         return {**self._publish(world), "topic": topic.name, "writer": writer, "sequence": first,
                 "records": self._records(world, topic)}  # fmt: skip
 
@@ -343,6 +344,10 @@ class Steps:
 
     def _restart(self, _: World) -> Step:
         return {"do": "restart"}
+
+    def _merge(self, world: World) -> Step:
+        topic, partition = self._place(world)
+        return {"do": "merge", "topic": topic.name, "partition": partition}
 
     def _backup(self, _: World) -> Step:
         return {"do": "backup"}

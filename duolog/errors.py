@@ -63,6 +63,7 @@
     │   ├── FolderNotEmpty          a backup or a restored log needs a place of its own
     │   ├── RestoreUnfinished       a restore into this directory has not come to its end
     │   ├── TooManyOpenFiles        this process may open no more files; nothing is damaged
+    │   ├── LogMoved                its folder was moved, removed or replaced while it was open
     │   ├── LogForked               it belongs to the process that this one was forked from
     │   └── LogClosed
     ├── Undecodable               bytes that are not what their schema says
@@ -186,6 +187,7 @@ __all__ = [
     "LogBusy",
     "LogClosed",
     "LogForked",
+    "LogMoved",
     "LogNotFound",
     "LogUnusable",
     "MembershipOver",
@@ -644,6 +646,10 @@ class RestoreUnfinished(LogUnusable):
 
 class TooManyOpenFiles(LogUnusable):
     """The process may open no more files. Nothing is damaged; it works again when it may."""
+
+
+class LogMoved(LogUnusable):
+    """The folder that this process has opened is not at its path any more: nothing is written."""
 
 
 class LogForked(LogUnusable):

@@ -132,6 +132,7 @@ def open_log(
             if not mark.sequence:
                 sync_folder(folder)  # `mark` and `db` are new in it
             state = State(folder, store, options, BatchCache(options.cache_bytes))
+            state.is_in_place = ownership.is_in_place
             identity = establish(store, folder)
             state.load()
             store_checked(store, state.checked)
@@ -669,10 +670,12 @@ class EmbeddedLog:
 
     def join_small_tables(self) -> int:
         """Make one table of some small ones, about 64 MiB; how many, 0 when there are none."""
+        self._state.check_in_place()
         return self._joining.step()
 
     def sweep_staged(self) -> int:
         """Remove staged parts that nobody needs any more; how many folders went."""
+        self._state.check_in_place()
         committed = CommittedEpochs(self._state.store)
         return sweep_all(self._state.folder, committed, self._state.options.clock.now_ms())
 
@@ -686,9 +689,11 @@ class EmbeddedLog:
 
     def backup(self, folder: str | os.PathLike[str]) -> Path:
         """Write a consistent copy into a new folder, while the log is in use."""
+        self._state.check_in_place()
         return write_backup(self._state.store, self._state.folder, check_location(folder))
 
     def checkpoint(self) -> str:
+        self._state.check_in_place()
         note = BackupNote(self.log_id, self._state.options.clock.now_ms())
         with self._one_checkpoint:
             return write_checkpoint(self._state.store, self._state.folder, note)
@@ -705,6 +710,10 @@ class EmbeddedLog:
         where = partition_of(self.topic(reference), partition)
         return PartitionRefill(self._state, where, start)
 
+    def is_in_place(self) -> bool:
+        """Whether the log's folder is still the one that was opened; else nothing is written."""
+        return self._ownership.is_in_place()
+
     @property
     def closed(self) -> bool:
         return self._is_forked or self._state.store.closed
@@ -720,6 +729,8 @@ class EmbeddedLog:
         self._when_closed.close()
         self._merger.close()
         self._committer.close()
+        if not self.is_in_place():
+            self._state.store.leave_alone()
         self._state.store.close()
         self._mark.close()
         self._ownership.release()

@@ -73,10 +73,23 @@ class Ownership:
         written.replace(self.folder / "secret")
         return made
 
+    def is_in_place(self) -> bool:
+        """Whether the folder that was locked is still the one at its path."""
+        if self._descriptor is None:
+            return False
+        try:
+            found = (self.folder / "owner.lock").stat()
+            return os.path.samestat(found, os.fstat(self._descriptor))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:  # nobody can say: a disk that fails is found by what is written
+            return True
+
     def release(self) -> None:
         """Let the next one in."""
         if self._descriptor is not None:
-            (self.folder / "host.json").unlink(missing_ok=True)
+            if self.is_in_place():
+                (self.folder / "host.json").unlink(missing_ok=True)
             self._forget()
 
     def _forget(self) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from duolog.errors import DiskFull, LogClosed, OutcomeUnknown
+from duolog.errors import DiskFull, LogClosed, LogMoved, OutcomeUnknown
 from duolog.log.cache import BatchCache
 from duolog.log.catalogue import Catalogue, load_catalogue
 from duolog.log.checked import CheckedFrom, load_checked
@@ -34,7 +34,7 @@ from duolog.log.removals import finish_removals
 from duolog.log.store import RECOVERY_BYTES, Store
 from duolog.log.times import OldestBatches
 
-_SPACE_KNOWN_SECONDS = 0.1  # asking costs 5 us and lets go of Python's lock, in every round
+_DISK_KNOWN_SECONDS = 0.1  # asking costs 5 us and lets go of Python's lock, in every round
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,9 @@ class State:
     one_rearranges: threading.Lock = field(default_factory=threading.Lock)
     """Held from looking at a partition's batches until batches are removed or merged by it, so that
     retention and merging see the same ones. Never by the committer."""
-    _space_known_until: float = 0.0
+    is_in_place: Callable[[], bool] = lambda: True
+    """Whether the log's folder is still the one that was opened."""
+    _disk_known_until: float = 0.0
     _kept_files: set[Path] = field(default_factory=set)
 
     def load(self) -> None:
@@ -106,8 +108,21 @@ class State:
         """Files of a write that failed: the store may need them to open again."""
         self._kept_files.update(files)
 
+    def check_in_place(self) -> None:
+        """Refuse to go on in a folder that is another one now. RocksDB finds its files by their
+        names: it would write into, and remove, what is another log's.
+        """
+        if not self.is_in_place():
+            self.store.leave_alone()
+            raise LogMoved(
+                f"{self.folder} was moved, removed or replaced while this process had the log in "
+                "it open. Nothing more is written; what was written since then may be lost. End "
+                "this process, then open the log where it lies now, or restore a backup."
+            )
+
     def recover(self) -> bool:
         """Open the store anew after a failed write; False when it still takes no writes."""
+        self.check_in_place()
         kept = list(self._kept_files)
         if not self.store.recover(self.load):
             return False
@@ -119,15 +134,15 @@ class State:
         """Recover from an earlier failure, if any, and refuse what the disk cannot take."""
         if self.store.in_doubt:
             self._recover_or_refuse()
-        self._check_free_space()
+        self._check_disk()
 
     def _recover_or_refuse(self) -> None:
         """What is refused here may be there: it may be the repeat of a write that failed."""
         try:
-            self._check_free_space()
+            self._check_disk()
             recovered = self.recover()
             reason = self.store.not_reopened_for
-        except LogClosed:
+        except (LogClosed, LogMoved):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the log cannot be written
             recovered, reason = False, str(error)
@@ -139,14 +154,15 @@ class State:
                 "again."
             )
 
-    def _check_free_space(self) -> None:
+    def _check_disk(self) -> None:
         now = time.monotonic()
-        if now < self._space_known_until:
+        if now < self._disk_known_until:
             return
+        self.check_in_place()
         free = shutil.disk_usage(self.folder).free
         if free < self.options.min_free_bytes:
             raise DiskFull(
                 f"{free >> 20} MiB are free for the log in {self.folder}, it wants "
                 f"{self.options.min_free_bytes >> 20}. Free some space; reads go on meanwhile."
             )
-        self._space_known_until = now + _SPACE_KNOWN_SECONDS
+        self._disk_known_until = now + _DISK_KNOWN_SECONDS

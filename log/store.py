@@ -167,6 +167,7 @@ class Store:
         self._last_thread = 0
         self.hand_overs = 0  # how often another thread came in than the one before
         self.syncs = 0
+        self._is_left = False
         self.recoveries = 0
         self.not_reopened_for = ""  # why it is not open for writing, after a write that failed
         leave_to_parent_in_child(self)
@@ -242,8 +243,19 @@ class Store:
     def close(self) -> None:
         """Write out what is in memory and let go of the directory."""
         with self._access.alone(waiting=self._end_upkeep):
-            self._detach()
+            if self._is_left:
+                keep_for_ever((self._database, *self._families.values(), *self._handles.values()))
+            self._detach(close=not self._is_left)
             self._state = _State.CLOSED
+
+    def leave_alone(self) -> None:
+        """The directory is not ours any more. RocksDB writes and removes nothing from now on, also
+        not when it is closed: then it is kept as it is for as long as the process lives.
+        """
+        if not self._is_left and self._state is not _State.CLOSED:
+            self._is_left = True
+            with self._using():
+                self._database.cancel_all_background(True)
 
     def leave_to_parent(self) -> None:
         """In a forked child: never use it, nor let RocksDB close, which would delete files."""
@@ -311,7 +323,7 @@ class Store:
         if self._upkeep and self._database is not None:
             self._database.cancel_all_background(False)
 
-    def _detach(self) -> None:
+    def _detach(self, *, close: bool = True) -> None:
         """Close. RocksDB lets go of its directory only when nothing refers to it any more.
 
         Closing flushes, and raises where a write has failed before. That costs nothing: what was
@@ -319,9 +331,12 @@ class Store:
         """
         for name in FAMILIES:
             self._handles.pop(name, None)
-            _close(self._families.pop(name, None))
+            family = self._families.pop(name, None)
+            if close:
+                _close(family)
         database, self._database = self._database, None
-        _close(database)
+        if close:
+            _close(database)
 
     # -- who is inside
 

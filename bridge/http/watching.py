@@ -59,6 +59,8 @@ class Watching:
             return "The host is stopping."
         if host.log.closed:
             return "The log is closed."
+        if not host.log.is_in_place():
+            return "The log's folder was moved, removed or replaced while it was served."
         checks: tuple[tuple[str, Callable[[], Awaitable[object]]], ...] = (
             ("read", lambda: host.readers.run(host.log.topics)),
             ("write", lambda: host.writers.run(_nothing)),

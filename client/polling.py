@@ -13,12 +13,19 @@ from duolog.client.held import HeldWaits
 from duolog.client.host_calls import HostCalls
 from duolog.client.model import LeftOut, Page, Place, Source
 from duolog.client.options import ConsumerOptions
-from duolog.errors import MembershipOver, OffsetOutOfRange, PartitionHeld, TopicRecreated
+from duolog.errors import (
+    MembershipOver,
+    OffsetOutOfRange,
+    PartitionHeld,
+    TopicRecreated,
+    UnknownTopic,
+)
 
 LONGEST_POLL_SECONDS: Final = 30.0
 """A longer wait is several requests, so that one that nobody waits for any more soon ends."""
 
 _PAUSE_SECONDS: Final = 0.1
+_REMADE_WITHIN_SECONDS: Final = 5.0  # a topic that is dropped to be made again
 _LOG: Final = logging.getLogger("duolog.client")
 
 
@@ -31,6 +38,7 @@ class Polls:
         self._options = options
         self._held = HeldWaits(options.held_wait_seconds)
         self._under_way: dict[Source, asyncio.Task[None]] = {}
+        self._missing_since: dict[Source, float] = {}
         self._told: set[tuple[str, LeftOut]] = set()
 
     async def ask(self, until: float) -> None:
@@ -106,6 +114,15 @@ class Polls:
             except MembershipOver:
                 self._core.to_ask_again(question.seat)
                 return
+            except UnknownTopic:
+                # Dropped, perhaps to be made again: then it is read from its first record.
+                if question.topic_id is None or not self._options.restarts_topics:
+                    raise
+                missing_since = self._missing_since.setdefault(source, time.monotonic())
+                if not waits or time.monotonic() - missing_since > _REMADE_WITHIN_SECONDS:
+                    raise
+                await asyncio.sleep(_PAUSE_SECONDS)
+                continue
             except TopicRecreated:
                 if not self._options.restarts_topics:
                     raise
@@ -115,6 +132,7 @@ class Polls:
                 if not self._core.go_on_after(question, error):
                     raise
                 continue
+            self._missing_since.pop(source, None)
             self._held.is_free(source)
             self._tell_what_is_left_out(page)
             if self._core.accept(question, page):

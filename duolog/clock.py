@@ -20,7 +20,7 @@ class SystemClock:
     """The machine's own clocks."""
 
     def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+        return max(0, time.time_ns() // 1_000_000)
 
     def monotonic(self) -> float:
         return time.monotonic()

@@ -72,12 +72,15 @@ class Catalogue:
         if found is None and isinstance(reference, str) and reference.isascii():
             found = self.by_id.get(int(reference)) if reference.isdigit() else None
         if found is None:
-            known = ", ".join(sorted(topic.name for topic in self.by_id.values())[:5])
-            raise UnknownTopic(
-                f"There is no topic {reference!r}. "
-                + (f"There are: {known}." if known else "There are none yet: create one first.")
-            )
+            raise UnknownTopic(f"There is no topic {reference!a:.100}. {self._topics_shown()}")
         return found
+
+    def _topics_shown(self) -> str:
+        names = sorted(topic.name for topic in self.by_id.values())
+        if not names:
+            return "There are none yet: create one first."
+        more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+        return f"There are: {', '.join(names[:5])}{more}."
 
     def with_topic(
         self, name: str, settings: TopicSettings, now_ms: int

@@ -6,7 +6,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -152,8 +152,8 @@ def _not_opened(folder: Path, error: OSError) -> DuologError:
     if is_too_many(error):
         return too_many_open_files(f"The log in {folder} could not be opened")
     return NotWritten(
-        f"The log in {folder} could not be opened: {error.strerror}. Look at its disk and open it "
-        "again; nothing was changed."
+        f"The log in {folder} could not be opened: {error.strerror or error}. Look at its disk and "
+        "open it again; nothing was changed."
     )
 
 
@@ -380,11 +380,20 @@ class EmbeddedLog:
             op,
             rows,
             key_columns,
-            ts_ms=self._state.options.clock.now_ms() if ts_ms is None else ts_ms,
+            ts_ms=self._time_of_rows(writer, sequence) if ts_ms is None else ts_ms,
             before=before,
             unrouted=unrouted,
         )
         return self._publisher.publish(targets, writer, sequence, in_order=in_order)
+
+    def _time_of_rows(self, writer: str | None, sequence: int | None) -> int:
+        """Now; or when they came first, if they come again: payloads may carry the time."""
+        known = self._publisher.place_of(writer, sequence)
+        if known is not None:
+            with suppress(DuologError):  # it is gone: nobody knows when it came
+                (record,) = self.fetch(known.topic_id, known.partition, known.offset, max_records=1)
+                return record.ts_ms
+        return self._state.options.clock.now_ms()
 
     def prepare_rows(self, table: str, schema: Any, key_columns: Sequence[str]) -> PreparedTable:
         return prepare(self.routing_plan(), table, schema, tuple(key_columns), self._codecs)

@@ -20,6 +20,7 @@ _FUSE_NETWORK = re.compile(
     r"alluxio|blobfuse|ceph|cvmfs|davfs|dbfs|efs|gcsfuse|geesefs|gluster|goofys|juicefs|mountpoint"
     r"|nfs|rclone|s3|seaweed|smb|ssh"
 )
+_ESCAPED = re.compile(rb"\\([0-7]{3})")  # as the kernel writes spaces, tabs and the like
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
@@ -35,7 +36,19 @@ def check_location(path: str | os.PathLike[str]) -> Path:
             f"'{text}' is an address, not a directory. A log lives on a local disk; object stores "
             "and HDFS have no locks and no appends. To write from a cluster, give the bridge's url."
         )
-    folder = Path(os.path.abspath(text))  # noqa: PTH100 - resolve() would follow links
+    try:
+        folder = Path(os.path.abspath(text))  # noqa: PTH100 - resolve() would follow links
+        str(folder).encode()  # as RocksDB is told it
+        folder.exists()  # a name may be too long, or the working directory gone
+    except OSError as error:
+        raise UnsupportedLocation(
+            f"{ascii(text)[:200]} cannot be the folder of a log: {error.strerror}."
+        ) from error
+    except UnicodeEncodeError as error:
+        raise UnsupportedLocation(
+            f"{ascii(text)[:200]} cannot be the folder of a log: it is not valid {error.encoding}. "
+            "Give it a name in UTF-8, and use a locale with it."
+        ) from error
     kind, where = file_system_of(folder)
     if is_network(kind):
         raise UnsupportedLocation(
@@ -45,6 +58,10 @@ def check_location(path: str | os.PathLike[str]) -> Path:
     if folder.exists() and not folder.is_dir():
         raise UnsupportedLocation(f"{folder} is a file; a log is a directory.")
     return folder
+
+
+def _unescaped(octal: re.Match[bytes]) -> bytes:
+    return bytes([int(octal[1], 8)])
 
 
 def is_network(kind: str) -> bool:
@@ -57,14 +74,14 @@ def is_network(kind: str) -> bool:
 def file_system_of(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> tuple[str, str]:
     """The kind of file system and its mount point; an empty kind where it cannot be known."""
     try:
-        lines = mounts.read_text(errors="surrogateescape").splitlines()
+        lines = mounts.read_bytes().splitlines()  # at line feeds alone, which are escaped in names
     except OSError:  # not Linux
         return "", "/"
     real = Path(os.path.realpath(folder))
     best, kind = Path("/"), ""
     for line in lines:
-        fields, _, rest = line.partition(" - ")
-        mount = Path(fields.split()[4].encode().decode("unicode_escape"))
+        fields, _, rest = line.partition(b" - ")
+        mount = Path(os.fsdecode(_ESCAPED.sub(_unescaped, fields.split(b" ")[4])))
         if real.is_relative_to(mount) and len(mount.parts) >= len(best.parts):
-            best, kind = mount, rest.split()[0]
+            best, kind = mount, rest.split(b" ")[0].decode(errors="replace")
     return kind, str(best)

@@ -20,6 +20,7 @@ import socket
 import stat
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from weakref import WeakSet
@@ -149,18 +150,25 @@ def take_ownership(
 
     `meanwhile` is called each time that somebody else is seen to own it, and may raise.
     """
-    if not create and not (folder / "db").is_dir():
-        if (folder / UNFINISHED).is_dir():
-            raise unfinished(folder)
-        raise LogNotFound(f"There is no log in {folder}. Check the path, or create one there.")
+    try:
+        if not create and not (folder / "db").is_dir():
+            if (folder / UNFINISHED).is_dir():
+                raise unfinished(folder)
+            raise LogNotFound(f"There is no log in {folder}. Check the path, or create one there.")
+    except PermissionError as error:
+        raise UnsupportedLocation(
+            f"{folder} cannot be read by this user ({error.strerror}). Run as the user whom the "
+            "log belongs to, or give its host's url and a token."
+        ) from error
     _make_durably(folder)
     deadline = clock.monotonic() + wait_seconds
     pause = _FIRST_PAUSE_SECONDS
     while True:
         descriptor = _try_lock(folder)
         if descriptor is not None:
-            _introduce(descriptor)
-            (folder / "host.json").unlink(missing_ok=True)  # of a host that was killed
+            with suppress(OSError):  # a full disk: it is only for the messages that others get
+                _introduce(descriptor)
+                (folder / "host.json").unlink(missing_ok=True)  # of a host that was killed
             return Ownership(folder, descriptor)
         meanwhile()
         if clock.monotonic() >= deadline:

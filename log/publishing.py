@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from duolog.errors import (
     InvalidRequest,
@@ -14,7 +15,7 @@ from duolog.errors import (
 )
 from duolog.log.catalogue import Catalogue, partition_of
 from duolog.log.commits import Committer, Job
-from duolog.log.keys import LAST_OFFSET
+from duolog.log.keys import LAST_OFFSET, sequence_key
 from duolog.log.model import Placed, Record, Topic, TopicPartition
 from duolog.log.names import check_text_name
 from duolog.log.published import (
@@ -29,6 +30,15 @@ from duolog.log.rounds import Round
 from duolog.log.routing.murmur2_scalar import partition_of_key
 from duolog.log.state import State
 from duolog.log.timestamps import latest_allowed_ms
+
+
+class PlaceOfRecord(NamedTuple):
+    """Where a record lies, whether its topic is still there or not."""
+
+    topic_id: int
+    partition: int
+    offset: int
+
 
 Then = Callable[[tuple[Placed, ...], BaseException | None], object]
 """Told where the records lie, or why not. It must not wait; what it raises is logged."""
@@ -109,6 +119,22 @@ class Publisher:
         job = _LastSequence(check_text_name(writer, "writer"))
         self._committer.run(job)
         return job.sequence
+
+    def place_of(self, writer: object, sequence: object) -> PlaceOfRecord | None:
+        """Where the record of a sequence lies, if it is durable and remembered."""
+        if (
+            not isinstance(writer, str)
+            or type(sequence) is not int
+            or not 0 <= sequence <= LAST_OFFSET
+        ):
+            return None
+        stored = self._state.store.get(
+            "epochs", sequence_key(check_text_name(writer, "writer"), sequence)
+        )
+        if stored is None:
+            return None
+        published = unpack_published(stored)
+        return PlaceOfRecord(*published.where, published.offset)
 
 
 class _LastSequence(Job):
@@ -246,7 +272,8 @@ class _Publish(Job):
             raise SequenceTooOld(
                 f"Writer '{writer}' has published up to sequence {highest}; {sequence} is too far "
                 f"back to say whether it was written (the last {REMEMBERED_SEQUENCES} are "
-                "remembered)."
+                f"remembered). Send {highest + 1} next, or use another writer's name for another "
+                "input."
             )
         return None
 

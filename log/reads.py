@@ -172,6 +172,8 @@ class Reader:
                         return self._offset_at_time(topic, where, ts_ms, head)
                     except OffsetOutOfRange:  # retention was quicker: there is a later start now
                         head = self.head(topic, where)
+            case _:
+                raise InvalidRequest(f"A read starts at a Start; got {start!a:.40}.")
 
     def _offset_at_time(self, topic: Topic, where: TopicPartition, ts_ms: int, head: Head) -> int:
         reached = min(max(0, ts_ms), LATEST_TIME_MS)

@@ -57,7 +57,7 @@ class Round:
         self._batch = WriteBatch()  # all but records, heads and positions
         self._has_written = False
         self.is_changed = False  # by the job that is being prepared
-        self.now_ms = state.options.clock.now_ms()
+        self.now_ms = max(0, state.options.clock.now_ms())  # a clock may be set before 1970
         self.record_bytes = 0
 
     @property

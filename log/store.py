@@ -28,8 +28,9 @@ from duolog.errors import (
     DiskFull,
     DuologError,
     LogClosed,
+    LogUnusable,
     NotWritten,
-    TooManyOpenFiles,
+    UnsupportedLocation,
     WritesRefused,
 )
 from duolog.log.forked import Forked, keep_for_ever, leave_to_parent_in_child
@@ -304,7 +305,7 @@ class Store:
             self._detach()
             try:
                 self._attach(self._opened_whole())
-            except (DamagedLog, TooManyOpenFiles, WritesRefused) as error:
+            except (LogUnusable, WritesRefused, OSError) as error:
                 self.not_reopened_for = str(error)
             else:
                 self._state = _State.IN_DOUBT
@@ -683,6 +684,11 @@ def _damage_named(path: Path) -> Iterator[None]:
             raise too_many_open_files(f"The log in {path.parent} cannot be read") from error
         if "No space left" in text:
             raise DiskFull(f"No space is left for the log in {path.parent}.") from error
+        if text.startswith("IO error") and "Permission denied" in text:
+            raise UnsupportedLocation(
+                f"The log in {path.parent} has files that this user may not use ({text}). Nothing "
+                "is damaged: give them to the user who opens the log."
+            ) from error
         if text.startswith("IO error") and "LOCK" in text:
             raise WritesRefused(f"RocksDB's directory {path} is still in use: {text}") from error
         if text.startswith(("Corruption", "IO error", "Invalid argument", "NotFound", "Failed to")):

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from duolog.errors import InvalidRows
 from duolog.log.model import Op
+from duolog.log.routing.alike import check_alike
 from duolog.log.routing.difference import differs
 
 RowsGiven: TypeAlias = pa.RecordBatch | pa.Table | Sequence[Mapping[str, Any]]
@@ -46,7 +47,7 @@ def given_rows(
 ) -> GivenRows:
     """The images of these rows. For deletes `rows` are the old rows, where `before` has none."""
     if before is None:
-        return GivenRows(as_batch(table, rows))
+        return GivenRows(as_batch(table, rows, key_columns))
     if op not in (Op.UPDATE, Op.DELETE):
         raise InvalidRows(
             f"Rows of table '{table}' with the operation {op.word} have no row before them. Leave "
@@ -64,7 +65,7 @@ def given_rows(
     given = (
         _from_arrow(table, rows, before)
         if _is_arrow(rows, before)
-        else _from_dicts(table, op, rows, before)
+        else _from_dicts(table, op, rows, before, key_columns)
     )
     return _delete_images(table, given, key_columns) if op is Op.DELETE else given
 
@@ -92,9 +93,12 @@ def _from_arrow(table: str, rows: Any, before: Any) -> GivenRows:
     return GivenRows(after, batch, known)
 
 
-def _from_dicts(table: str, op: Op, rows: Any, before: Any) -> GivenRows:
+def _from_dicts(
+    table: str, op: Op, rows: Any, before: Any, key_columns: Sequence[str]
+) -> GivenRows:
     """Columns take their types from both images together."""
-    both = as_batch(table, [*rows, *({} if each is None else each for each in before)])
+    known_before = [{} if each is None else each for each in before]
+    both = as_batch(table, [*rows, *known_before], key_columns)
     known = [each is not None for each in before]
     if op is Op.UPDATE:
         for number, (new, old) in enumerate(zip(rows, before, strict=True)):
@@ -103,6 +107,12 @@ def _from_dicts(table: str, op: Op, rows: Any, before: Any) -> GivenRows:
                 raise InvalidRows(
                     f"The row before row {number} of table '{table}' lacks column '{lacks[0]}'. "
                     "Give the whole old row, with null where it held none, or None."
+                )
+            lacks = [] if old is None else [name for name in old if name not in new]
+            if lacks:
+                raise InvalidRows(
+                    f"Row {number} of table '{table}' lacks column '{lacks[0]}', which its row "
+                    "before has. Give the whole new row, with null where it holds none."
                 )
     after, old_rows = both.slice(0, len(rows)), both.slice(len(rows))
     return GivenRows(after, old_rows, None if all(known) else pa.array(known, pa.bool_()))
@@ -133,12 +143,12 @@ def _delete_images(table: str, given: GivenRows, key_columns: Sequence[str]) -> 
     return GivenRows(pa.RecordBatch.from_arrays(columns, schema=after.schema))
 
 
-def as_batch(table: str, rows: RowsGiven) -> pa.RecordBatch:
+def as_batch(table: str, rows: RowsGiven, key_columns: Sequence[str] = ()) -> pa.RecordBatch:
     if isinstance(rows, pa.RecordBatch):
-        return rows
+        return _sound(table, rows)
     if isinstance(rows, pa.Table):
         columns = [_one_array(column) for column in rows.columns]
-        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+        return _sound(table, pa.RecordBatch.from_arrays(columns, schema=rows.schema))
     # pa.Table.from_pylist would take the columns of the first row alone.
     try:
         names = list(dict.fromkeys(name for row in rows for name in row))
@@ -150,6 +160,7 @@ def as_batch(table: str, rows: RowsGiven) -> pa.RecordBatch:
     arrays = []
     for name, column in zip(names, columns, strict=True):
         _check_column_name(table, name)
+        check_alike(table, name, column, is_key=name in key_columns)
         try:
             arrays.append(pa.array(column))
         except (pa.ArrowException, OverflowError, TypeError, UnicodeEncodeError) as error:
@@ -158,6 +169,15 @@ def as_batch(table: str, rows: RowsGiven) -> pa.RecordBatch:
                 f"{error}. Give all its values the same type."
             ) from error
     return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _sound(table: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Arrow takes bytes for text unseen, and offsets that lead anywhere."""
+    try:
+        rows.validate(full=True)
+    except pa.ArrowException as error:
+        raise InvalidRows(f"The rows for table '{table}' are not valid Arrow: {error}.") from error
+    return rows
 
 
 def _check_column_name(table: str, name: object) -> None:

@@ -69,7 +69,7 @@ def columns_of(objects: Iterable[Mapping[str, Any]]) -> dict[str, Kind]:
     found: dict[str, Kind] = {}
     for each in objects:
         for name, value in each.items():
-            if name in found or (len(found) < _WIDEST and _is_unicode(name)):
+            if name in found or (len(found) < _WIDEST and _is_column_name(name)):
                 found[name] = merged(found.get(name, NULL), kind_of(value))
     return found
 
@@ -92,7 +92,7 @@ def kind_of(value: Any, depth: int = 1) -> Kind:
     if depth > _DEEPEST or not 0 < len(value) <= _WIDEST:
         return ANYTHING
     if isinstance(value, dict):
-        if not all(map(_is_unicode, value)):
+        if not all(map(_is_column_name, value)):
             return ANYTHING
         return Object(tuple((name, kind_of(each, depth + 1)) for name, each in value.items()))
     item: Kind = NULL
@@ -160,6 +160,11 @@ def fitted(value: Any, kind: Kind, path: str) -> Any:
         case Object(fields) if isinstance(value, dict):
             return {name: fitted(value.get(name), each, f"{path}.{name}") for name, each in fields}
     raise Misfit(path, value, kind)
+
+
+def _is_column_name(name: str) -> bool:
+    """DataFusion's names end at a NUL."""
+    return "\0" not in name and _is_unicode(name)
 
 
 def _is_unicode(text: str) -> bool:

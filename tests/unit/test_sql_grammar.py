@@ -306,9 +306,9 @@ ops = st.frozensets(st.sampled_from((INSERT, UPDATE, DELETE)), min_size=1)
 filters = st.sampled_from(
     ["a > 1", "a = 'x;''y' or \"with\" in (1, 2)", "case when a then b end is null"]
 ).map(parse_filter)
-expressions = st.sampled_from(
-    ["lower(a)", 'a + "where" * 2', "(a).b", "case when a then b end", "a.b"]
-).map(lambda text: parse_partition_by(f"x, {text}")[1])
+expressions = st.sampled_from(["lower(a)", 'a + "where" * 2', "case when a then b end", "a.b"]).map(
+    lambda text: parse_partition_by(f"x, {text}")[1]
+)
 payloads = st.sampled_from((PayloadMode.FULL, PayloadMode.KEY, PayloadMode.DIFF))
 statements: st.SearchStrategy[Statement] = st.one_of(
     st.builds(CreateTopic, names, settings_, st.booleans()),

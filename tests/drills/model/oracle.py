@@ -74,8 +74,8 @@ def _publish(world: World, step: Step) -> Any:
         if known is None and writer and sequence <= highest - _REMEMBERED:
             raise Refused("SequenceTooOld")
         if known is not None:
-            same = (topic.id, record.get("key"), record["value"])
-            if same != (known.topic_id, known.key, known.value):
+            same = (topic.id, number, record.get("key"), record["value"], record.get("op", 0))
+            if same != (known.topic_id, known.partition, known.key, known.value, known.op):
                 raise Refused("SequenceContentMismatch")
             placed.append([topic.name, known.partition, known.offset])
             continue
@@ -84,7 +84,9 @@ def _publish(world: World, step: Step) -> Any:
         offset = _add(topic, number, record, world.now_ms)
         placed.append([topic.name, number, offset])
         if writer:
-            kept = Sent(topic.id, number, offset, record.get("key"), record["value"])
+            kept = Sent(
+                topic.id, number, offset, record.get("key"), record["value"], record.get("op", 0)
+            )
             world.sent.setdefault(writer, {})[sequence] = kept
             world.sent_at_ms[writer] = world.now_ms
     if writer:

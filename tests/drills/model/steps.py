@@ -154,16 +154,17 @@ class Steps:
         topic = next((t for t in world.topics.values() if t.id == known.topic_id), None)
         if topic is None or topic.window_seconds is not None:
             return None
-        again: Step = {"partition": known.partition, "key": known.key, "value": known.value}
+        again: Step = {"partition": known.partition, "key": known.key, "value": known.value,
+                       "op": known.op}  # fmt: skip
         if self._chance.random() < 0.3:
-            again["value"] = self._value()
+            again.update(self._chance.choice(({"value": self._value()}, {"op": known.op ^ 1})))
         new = [self._record(world, topic)] if self._chance.random() < 0.5 else []
         if new and self._chance.random() < 0.5:  # behind a new one, so that what is refused
-            sequence, records = sequence - 1, [*new, {**again, "op": 0}]  # is not the first
+            sequence, records = sequence - 1, [*new, again]  # is not the first
             if sequence < 0 or sequence in sent:
                 return None
         else:
-            records = [{**again, "op": 0}, *([] if sequence + 1 in sent else new)]
+            records = [again, *([] if sequence + 1 in sent else new)]
         return {"do": "publish", "topic": topic.name, "records": records, "writer": writer,
                 "sequence": sequence, "in_order": self._chance.random() < 0.3}  # fmt: skip
 

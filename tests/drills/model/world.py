@@ -67,6 +67,7 @@ class Sent(NamedTuple):
     offset: int
     key: str | None
     value: str
+    op: int
 
 
 @dataclass

@@ -16,7 +16,12 @@ from duolog.log.hole import decode_hole, is_hole
 from duolog.log.keys import record_base_offset, record_key
 from duolog.log.model import Head, TopicPartition
 from duolog.log.store import Store
+from duolog.log.stored_batches import batch_at
+from duolog.log.times import entry_at, entry_from
 
+_NOT_GIVEN_BACK: Final = (
+    "The disk does not give it back as it was written: RocksDB's checksum does not match."
+)
 _MISSING: Final = "No batch is stored there, although one was durable."
 
 
@@ -75,13 +80,18 @@ class KnownDamage:
 
 def damage_at(store: Store, where: TopicPartition, head: Head, offset: int) -> Damage | None:
     """The damage at a published offset; None where a record or a hole is readable."""
-    found = store.last_at_or_before("records", record_key(where, offset), record_key(where, 0))
-    behind = record_key(where, offset) if found is None else found[0] + b"\0"
-    following = store.scan("records", behind, record_key(where, head.next_offset), limit=1)
-    stop = record_base_offset(following[0][0]) if following else head.next_offset
+    try:
+        found = batch_at(store, where, offset)
+    except DamagedLog as error:
+        entry = entry_at(store, where, offset)
+        if entry is None or "Corruption" not in str(error):  # another time it may be readable
+            raise
+        stop = min(entry.base_offset + entry.size.records, head.next_offset)
+        return Damage(entry.base_offset, stop, _NOT_GIVEN_BACK, entry.size.length)
     if found is None:
-        return Damage(head.start, stop, _MISSING)
-    base, encoded = record_base_offset(found[0]), found[1]
+        return Damage(head.start, _next_base(store, where, head, 0), _MISSING)
+    base, encoded = found
+    stop = _next_base(store, where, head, base + 1)
     try:
         reached = base + stored_count(encoded)
     except DamagedLog as error:
@@ -90,6 +100,17 @@ def damage_at(store: Store, where: TopicPartition, head: Head, offset: int) -> D
         reason = f"It claims {reached - base} records, and there is room for {stop - base}."
         return Damage(base, stop, reason, len(encoded))
     return Damage(max(reached, head.start), stop, _MISSING) if offset >= reached else None
+
+
+def _next_base(store: Store, where: TopicPartition, head: Head, offset: int) -> int:
+    """Where the first batch from an offset on begins, or the end."""
+    upper = record_key(where, head.next_offset)
+    try:
+        following = store.scan("records", record_key(where, offset), upper, limit=1)
+    except DamagedLog:
+        entry = entry_from(store, where, offset)
+        return head.next_offset if entry is None else min(entry.base_offset, head.next_offset)
+    return record_base_offset(following[0][0]) if following else head.next_offset
 
 
 def damage_before(

@@ -195,14 +195,19 @@ class BackgroundMerger:
         for at in range(0, len(group), _BATCHES_IN_ONE_GO):
             some = group[at : at + _BATCHES_IN_ONE_GO]
             end = some[-1].base_offset + some[-1].size.records
-            stored = dict(
-                self._state.store.scan(
-                    "records", record_key(tp, some[0].base_offset), record_key(tp, end)
-                )
-            )
+            stored = self._stored(tp, some[0].base_offset, end)
             for part in some:
                 encoded = stored.get(record_key(tp, part.base_offset))
                 yield part, None if encoded is None else _decoded(encoded, part.size.records)
+
+    def _stored(self, tp: TopicPartition, first: int, end: int) -> dict[bytes, bytes]:
+        """What the disk gives back; beside damage, some of it is left as it is."""
+        try:
+            return dict(
+                self._state.store.scan("records", record_key(tp, first), record_key(tp, end))
+            )
+        except DamagedLog:
+            return {}
 
 
 class _ReplaceBatches(Job):

@@ -9,7 +9,7 @@ from duolog.log.batch import decode
 from duolog.log.damage import damage_at
 from duolog.log.dedup import ReadBack
 from duolog.log.hole import decode_hole, is_hole
-from duolog.log.model import TopicPartition
+from duolog.log.model import Head, TopicPartition
 from duolog.log.state import State
 from duolog.log.stored_batches import batches_from
 from duolog.log.times import first_reaching
@@ -28,19 +28,19 @@ def read_back(state: State) -> ReadBack:
         at = head.next_offset if first is None else max(first.base_offset, head.start)
         while at < head.next_offset:
             page_began_at = at
-            for base, encoded in batches_from(
-                state.store, where, at, head.next_offset, max_bytes=_PAGE_BYTES
-            ):
+            try:
+                page = batches_from(state.store, where, at, head.next_offset, max_bytes=_PAGE_BYTES)
+            except DamagedLog:
+                at = _behind_damage(state, where, head, at)
+                continue
+            for base, encoded in page:
                 try:
                     if is_hole(encoded):
                         at = max(at, base + decode_hole(encoded)[0])
                         continue
                     records = decode(encoded)
                 except DamagedLog:  # its changes cannot be known: what repeats them is written
-                    damage = damage_at(state.store, where, head, max(base, head.start))
-                    at = max(at, base + 1 if damage is None else damage.next_offset)
-                    if damage is not None:
-                        state.damage.note(where, damage, state.options.clock.now_ms())
+                    at = max(at, _behind_damage(state, where, head, max(base, head.start)))
                     continue
                 stop = base + records.num_rows
                 records = records.slice(max(0, at - base))
@@ -54,3 +54,11 @@ def read_back(state: State) -> ReadBack:
                 break  # no batch is stored from there on: reading says so
 
     return records_since
+
+
+def _behind_damage(state: State, where: TopicPartition, head: Head, offset: int) -> int:
+    damage = damage_at(state.store, where, head, offset)
+    if damage is None:
+        return offset + 1
+    state.damage.note(where, damage, state.options.clock.now_ms())
+    return damage.next_offset

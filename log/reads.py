@@ -20,7 +20,6 @@ from duolog.log.damage import Damage, damage_at
 from duolog.log.damage_model import DamagedOffsets, LeftOut
 from duolog.log.fetched import EncodedBatch, Fetched, FetchedEncoded
 from duolog.log.hole import MOST_OFFSETS, HoleNote, decode_hole, encode_hole, is_hole
-from duolog.log.keys import record_base_offset, record_key
 from duolog.log.model import (
     AtOffset,
     AtTimestamp,
@@ -32,6 +31,7 @@ from duolog.log.model import (
     TopicPartition,
 )
 from duolog.log.state import State
+from duolog.log.stored_batches import batch_at, batches_from
 from duolog.log.taking import check_in_range, check_limits, take
 from duolog.log.times import timed_batches
 from duolog.log.timestamps import LATEST_TIME_MS
@@ -124,8 +124,7 @@ class Reader:
         checked_from = self._state.checked.get(where, 0)
 
         def read_first() -> EncodedBatch | None:
-            key, lowest = record_key(where, offset), record_key(where, 0)
-            before = store.last_at_or_before("records", key, lowest)
+            before = batch_at(store, where, offset)
             batch = None if before is None else _encoded_batch(before, checked_from)
             return batch if batch is not None and offset < batch.next_offset else None
 
@@ -133,13 +132,7 @@ class Reader:
         batches = [first]
         room = max_bytes - len(first.encoded)
         if first.next_offset < end and room > 0:
-            found = store.scan(
-                "records",
-                record_key(where, first.next_offset),
-                record_key(where, end),
-                max_bytes=room,
-            )
-            for entry in found:
+            for entry in self._from(where, first.next_offset, end, room):
                 try:
                     batch = _encoded_batch(entry, checked_from)
                 except DamagedLog:  # the next read begins with it, and says so
@@ -151,6 +144,15 @@ class Reader:
                     break
                 batches.append(batch)
         return tuple(batches)
+
+    def _from(
+        self, where: TopicPartition, offset: int, end: int, max_bytes: int
+    ) -> list[tuple[int, bytes]]:
+        """Stored batches from an offset on; none where the disk does not give them back."""
+        try:
+            return batches_from(self._state.store, where, offset, end, max_bytes=max_bytes)
+        except DamagedLog:  # the next read begins there, and says so
+            return []
 
     def resolve(self, topic: Topic, partition: int, start: Start) -> int:
         """The offset at which a read that starts there begins."""
@@ -255,12 +257,10 @@ class Reader:
             return cached
 
         def read() -> tuple[int, Any, int] | LeftOut | None:
-            found = self._state.store.last_at_or_before(
-                "records", record_key(where, offset), record_key(where, 0)
-            )
+            found = batch_at(self._state.store, where, offset)
             if found is None:
                 return None
-            base, encoded = record_base_offset(found[0]), found[1]
+            base, encoded = found
             if is_hole(encoded):
                 count, note = decode_hole(encoded)
                 left_out = LeftOut(offset, base + count, False, note.reason)
@@ -318,8 +318,7 @@ def _in_place_of(damage: DamagedBatch) -> EncodedBatch:
     return EncodedBatch(damage.first_offset, count, encode_hole(count, note))
 
 
-def _encoded_batch(entry: tuple[bytes, bytes], checked_from: int) -> EncodedBatch:
-    key, encoded = entry
-    base = record_base_offset(key)
+def _encoded_batch(entry: tuple[int, bytes], checked_from: int) -> EncodedBatch:
+    base, encoded = entry
     count = decode_hole(encoded)[0] if is_hole(encoded) else read_header(encoded).count
     return EncodedBatch(base, count, encoded, base >= checked_from)

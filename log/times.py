@@ -85,6 +85,18 @@ def entry_at(store: Store, where: TopicPartition, base_offset: int) -> TimedBatc
     return TimedBatch(*parse_time_key(entry[0]), BatchSize(*_SIZE.unpack(entry[1])))
 
 
+def entry_from(store: Store, where: TopicPartition, offset: int) -> TimedBatch | None:
+    """The first entry at or behind an offset."""
+    before = None if offset == 0 else entry_at(store, where, offset - 1)
+    lower = time_key(where, 0, 0)
+    if before is not None:
+        lower = time_key(where, before.running_max_ms, before.base_offset) + b"\0"
+    upper = time_key(where, LAST_OFFSET, LAST_OFFSET)
+    for key, value in store.scan("times", lower, upper, limit=1):
+        return TimedBatch(*parse_time_key(key), BatchSize(*_SIZE.unpack(value)))
+    return None
+
+
 class OldestBatches:
     """The running maximum of each partition's first batch, looked up once for each start."""
 

@@ -90,7 +90,16 @@ def _check_records(
     reached = head.start
     size = 0
     while reached < head.next_offset:
-        page = batches_from(state.store, where, reached, head.next_offset, max_bytes=_PAGE_BYTES)
+        try:
+            page = batches_from(
+                state.store, where, reached, head.next_offset, max_bytes=_PAGE_BYTES
+            )
+        except DamagedLog:
+            damage = damage_at(state.store, where, head, reached)
+            if damage is None:
+                raise
+            state.damage.note(where, damage, state.options.clock.now_ms())
+            raise damage.error(topic.name, where.partition) from None
         page_began_at = reached
         for nth, (first, encoded) in enumerate(page):
             try:

@@ -36,7 +36,6 @@ _KINDS: Final[tuple[tuple[str, tuple[type, ...]], ...]] = (
 _HOLDERS: Final = (dict, list, tuple)
 _TOGETHER: Final = (
     frozenset({"whole number", "double"}),
-    frozenset({"whole number", "decimal"}),
     frozenset({"object", "list"}),  # an object may be given as pairs
 )
 

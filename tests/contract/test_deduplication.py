@@ -159,3 +159,17 @@ def test_whatever_comes_in_between_only_repeats_of_what_is_there_are_left_out(fo
                 start = head.start
         if rng.random() < 0.03:
             log = form.restart()
+
+
+def test_changes_that_look_alike_are_told_apart(form: Form) -> None:
+    log = made(form)
+    for value, table in (
+        (b"a", "b\x0020\x00c"),
+        (b"a\x0020\x00b", "c"),
+        (b"v", None),
+        (b"v", ""),
+        (b"", "v"),
+        (None, "v"),
+    ):
+        log.publish("orders", Record(value, b"k", op=Op.UPDATE, table=table))
+    assert log.offsets("orders")[0].next_offset == 6

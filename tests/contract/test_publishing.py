@@ -17,7 +17,7 @@ from duolog.errors import (
     UnknownTopic,
 )
 from duolog.log.access import LogAccess
-from duolog.log.model import Op, PayloadMode, Record, Route, TopicSettings
+from duolog.log.model import Envelope, Op, PayloadMode, Record, Route, TopicSettings
 from duolog.log.published import REMEMBERED_SEQUENCES
 from tests.contract.conftest import Form
 
@@ -221,3 +221,56 @@ def test_a_repeat_of_a_keys_latest_change_is_left_out(form: Form) -> None:
     assert change(b"k", b"A") == 4
     log.publish("orders", [Record(b"plain", b"k"), Record(b"plain", b"k")])
     assert values(log, "orders") == [b"A", b"B", b"A", b"A", b"A", b"plain", b"plain"]
+
+
+@pytest.mark.parametrize("count", [REMEMBERED_SEQUENCES - 1, REMEMBERED_SEQUENCES, 2500])
+def test_a_log_opens_again_whatever_number_a_writer_came_to(form: Form, count: int) -> None:
+    log = form.open()
+    log.create_topic("orders")
+    log.publish("orders", [Record(b"%d" % n) for n in range(count)], writer="w", sequence=0)
+    again = form.restart()
+    assert again.last_sequence("w") == count - 1
+    assert again.offsets("orders")[0].next_offset == count
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Record(b"v", b"k", op=Op.DELETE, table="a.b"),
+        Record(b"v", b"k", op=Op.INSERT, table="a.c"),
+        Record(b"v", b"k", op=Op.INSERT, table="a.b", payload=PayloadMode.KEY),
+        Record(b"v", b"k", op=Op.INSERT, table="a.b", partition=1),
+        Record(b"w", b"k", op=Op.INSERT, table="a.b"),
+        Record(b"v", b"l", op=Op.INSERT, table="a.b"),
+    ],
+)
+def test_another_change_under_a_known_sequence_is_refused(form: Form, other: Record) -> None:
+    log = form.open()
+    log.create_topic("orders", TopicSettings(partitions=2))
+    first = Record(b"v", b"k", (("h", b"1"),), op=Op.INSERT, table="a.b", partition=0)
+    placed = log.publish("orders", first, writer="w", sequence=7)
+    for opened in form.now_and_restarted(log):
+        with pytest.raises(SequenceContentMismatch):
+            opened.publish("orders", other, writer="w", sequence=7)
+        again = Record(b"v", b"k", (("h", b"2"),), op=Op.INSERT, table="a.b", ts_ms=5)
+        assert opened.publish("orders", again, writer="w", sequence=7) == placed
+
+
+@pytest.mark.parametrize("envelope", list(Envelope))
+def test_rows_that_come_again_are_known_although_their_payload_has_the_time(
+    form: Form, envelope: Envelope
+) -> None:
+    log = form.open()
+    log.create_topic("orders", TopicSettings(envelope=envelope))
+    log.add_route("orders", Route("shop.orders", frozenset({Op.INSERT})))
+    rows = [{"id": number} for number in range(3)]
+
+    def publish(opened: LogAccess) -> list[int]:
+        placed = opened.publish_rows("shop.orders", Op.INSERT, rows, ["id"], writer="w", sequence=0)
+        return [each.offset for each in placed]
+
+    assert publish(log) == [0, 1, 2]
+    for opened in form.now_and_restarted(log):
+        form.clock.advance(seconds=60)
+        assert publish(opened) == [0, 1, 2]
+    assert len(values(opened, "orders")) == 3

@@ -212,6 +212,34 @@ def test_stats_count_what_the_log_holds_now(form: Form) -> None:
     assert held == (1, 2, 0, 0, 1)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        TopicSettings(retention=Retention(seconds=1e306)),
+        TopicSettings(retention=Retention(seconds=10**400)),
+        TopicSettings(retention=Retention(max_bytes=2**63)),
+        TopicSettings(dedup_window_seconds=1e306),
+    ],
+)
+def test_numbers_that_nobody_can_work_with_are_refused(
+    log: LogAccess, settings: TopicSettings
+) -> None:
+    with pytest.raises(InvalidSetting):
+        log.create_topic("orders", settings)
+    log.create_topic("orders")
+    if settings.retention.is_limited:
+        with pytest.raises(InvalidSetting):
+            log.set_retention("orders", settings.retention)
+    log.enforce_retention()
+
+
+def test_an_unknown_topic_is_told_beside_how_many_others(log: LogAccess) -> None:
+    for number in range(7):
+        log.create_topic(f"t{number}")
+    with pytest.raises(UnknownTopic, match="There are: t0, t1, t2, t3, t4 and 2 more"):
+        log.topic("nobody")
+
+
 def test_a_topic_grows_and_never_shrinks(log: LogAccess) -> None:
     log.create_topic("orders", TopicSettings(partitions=2))
     with pytest.raises(UnknownPartition):

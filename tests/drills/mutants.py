@@ -94,7 +94,7 @@ def records_go_first() -> None:
     write = rounds.Round.write
 
     def remove_and_write(self: Any) -> None:
-        removals.remove(self._batch, self._removals)
+        removals.remove(self.state.store, self._batch, self._removals)
         write(self)
 
     rounds.Round.write = remove_and_write  # type: ignore[method-assign]

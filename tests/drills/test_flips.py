@@ -23,7 +23,7 @@ from tests.drills.ledger import write_ledger
 from tests.support.children import Child
 
 _LINES_BEFORE_THE_KILL = 400
-_DAMAGE = frozenset({"DamagedLog", "UnsupportedFormat"})
+_DAMAGE = frozenset({"DamagedLog", "DamagedBatch", "UnsupportedFormat"})
 _FILES = ("*.log", "*.sst", "MANIFEST-*", "CURRENT", "mark", "FORMAT")
 _WEIGHTS = (5, 5, 2, 1, 1, 1)
 

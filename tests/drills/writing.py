@@ -230,7 +230,7 @@ def use_small_files() -> None:
 
 def keep_slices() -> None:
     """Store what tasks staged batch by batch, so that an epoch is many of them."""
-    slice_merge.SMALL_BYTES = 0  # type: ignore[misc]
+    slice_merge.SMALL_BYTES = 0  # type: ignore[attr-defined]
 
 
 def _dying(at: FaultPoint, nth: int) -> Callable[[FaultPoint], None]:

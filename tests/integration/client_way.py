@@ -59,7 +59,12 @@ class Way:
 
     def hang_up(self) -> None:
         """End the connections that are there."""
-        self._loop.call_soon_threadsafe(lambda: [writer.close() for writer in self._writers])
+
+        def close_all() -> None:
+            for writer in self._writers:
+                writer.close()
+
+        self._loop.call_soon_threadsafe(close_all)
 
     def close(self) -> None:
         async def end() -> None:

@@ -200,7 +200,7 @@ def test_a_repeat_is_not_told_that_the_disk_is_full_while_nobody_knows(
         with pytest.raises(OutcomeUnknown):
             log.publish("orders", Record(b"once"), writer="w", sequence=0)
     usage = SimpleNamespace(free=0)
-    log._state._space_known_until = 0.0
+    log._state._disk_known_until = 0.0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shutil, "disk_usage", lambda _: usage)
         with pytest.raises(OutcomeUnknown, match="0 MiB are free"):

@@ -346,3 +346,15 @@ def test_a_log_whose_batches_do_not_join_is_still_found(log: EmbeddedLog) -> Non
         log._state.store.commit(gone)
         with pytest.raises(DamagedLog, match=f"between offset {missing} "):
             log.check_whole()
+
+
+def test_a_seek_by_time_finds_what_was_merged_while_its_parts_are_cached(tmp_path: Path) -> None:
+    """A new group would begin behind records that it should get."""
+    with open_log(tmp_path / "log") as log:
+        log.create_topic("orders")
+        for number in range(100):
+            publish(log, 1, number)
+            log.fetch("orders", 0, number)  # a reader at the head
+        assert log.merge_small_batches("orders", 0) > 0
+        found = [log.resolve("orders", 0, AtTimestamp(1000 + 10 * n)) for n in range(100)]
+        assert found == list(range(100))

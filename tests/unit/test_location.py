@@ -14,6 +14,8 @@ MOUNTS = """\
 30 22 0:40 / /mnt/share rw - nfs4 server:/export rw
 31 22 0:41 / /mnt/share/local rw - tmpfs tmpfs rw
 32 22 0:42 / /mnt/with\\040space rw - fuse.s3fs bucket rw
+33 22 0:43 / /mnt/daten-ü rw - nfs4 server:/daten rw
+34 22 0:44 / /mnt/line\u2028end\x85here rw - tmpfs tmpfs rw
 """
 
 
@@ -52,12 +54,20 @@ def test_a_path_and_its_file_url_are_one(tmp_path: Path) -> None:
         ("/mnt/share/local/log", "tmpfs", "/mnt/share/local"),
         ("/mnt/shared", "ext4", "/"),
         ("/mnt/with space/log", "fuse.s3fs", "/mnt/with space"),
+        ("/mnt/daten-ü/log", "nfs4", "/mnt/daten-ü"),
+        ("/mnt/line\u2028end\x85here/log", "tmpfs", "/mnt/line\u2028end\x85here"),
     ],
 )
 def test_the_nearest_mount_counts(tmp_path: Path, path: str, kind: str, mount: str) -> None:
     mounts = tmp_path / "mountinfo"
-    mounts.write_text(MOUNTS)
+    mounts.write_bytes(b"35 22 0:45 / /mnt/caf\xe9 rw - tmpfs tmpfs rw\n" + MOUNTS.encode())
     assert file_system_of(Path(path), mounts) == (kind, mount)
+
+
+@pytest.mark.parametrize("path", ["/" + "x" * 300, "/x" * 3000, "/tmp/half-\ud800-pair"])
+def test_names_that_no_folder_can_have_are_refused(path: str) -> None:
+    with pytest.raises(UnsupportedLocation, match="cannot be the folder of a log"):
+        check_location(path)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from duolog.errors import UnsupportedFormat
 from duolog.log.model import Op, PayloadMode, Retention, Route, Topic, TopicSettings
+from duolog.log.names import LONGEST_SECONDS, MOST_BYTES
 from duolog.log.routing.filter.parse import parse_filter, parse_partition_by
 from duolog.log.topic_json import topic_from_bytes, topic_to_bytes
 
@@ -89,3 +90,12 @@ def test_an_expression_of_a_newer_duolog_is_refused() -> None:
     stored = topic_to_bytes(replace(TOPIC, routes=(route,)))
     with pytest.raises(UnsupportedFormat, match="fold"):
         topic_from_bytes(stored.replace(b'"function":"lower"', b'"function":"fold"'))
+
+
+def test_numbers_that_an_older_duolog_took_are_bounded() -> None:
+    """It could not work with them: one such topic ended retention for all."""
+    large = TOPIC.settings
+    large = replace(large, retention=Retention(1e306, 10**30), dedup_window_seconds=1e306)
+    read = topic_from_bytes(topic_to_bytes(replace(TOPIC, settings=large)))
+    assert read.retention == Retention(LONGEST_SECONDS, MOST_BYTES)
+    assert read.settings.dedup_window_seconds == LONGEST_SECONDS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import threading
@@ -9,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Protocol, Self
+from weakref import WeakSet
 
 from duolog.errors import DuologError, NotWritten, UnknownTopic
 from duolog.log.access import DEFAULT_FETCH_BYTES, DEFAULT_FETCH_RECORDS, TopicRef
@@ -157,6 +159,17 @@ def _not_opened(folder: Path, error: OSError) -> DuologError:
     )
 
 
+_open_here: WeakSet[EmbeddedLog] = WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Python ends threads of ours that are inside RocksDB in a way that aborts the process."""
+    for log in tuple(_open_here):
+        with suppress(Exception):
+            log.close()
+
+
 class EmbeddedLog:
     """The embedded form of `LogAccess`. Safe to use from many threads."""
 
@@ -188,6 +201,7 @@ class EmbeddedLog:
         self.identity = identity
         self._is_forked = False
         leave_to_parent_in_child(self)
+        _open_here.add(self)
 
     def leave_to_parent(self) -> None:
         """In a forked child: whatever is asked raises LogForked, and closing changes nothing."""

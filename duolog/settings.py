@@ -139,7 +139,11 @@ class Settings(BaseSettings):
     file: ClassVar[Path] = Path(FILE_NAME)
 
     model_config = SettingsConfigDict(
-        env_prefix=_PREFIX, env_ignore_empty=True, extra="forbid", frozen=True
+        env_prefix=_PREFIX,
+        env_nested_delimiter="__",
+        env_ignore_empty=True,
+        extra="forbid",
+        frozen=True,
     )
 
     log: str | None = None  # the log's directory; text, so that an address is refused as typed

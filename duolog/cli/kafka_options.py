@@ -16,7 +16,7 @@ BootstrapServers = Annotated[
     str | None,
     typer.Option(
         metavar="H:P",
-        help='A broker of Kafka, or several with commas (or "bootstrap.servers" in [kafka]).',
+        help='A broker of Kafka, or several with commas (or "bootstrap.servers" in \\[kafka]).',
         show_default=False,
     ),
 ]

@@ -47,7 +47,7 @@ def sql(
 
     SELECT … FROM a topic, system.topics, system.sources, system.partitions or
     system.topic_offsets; CREATE, ALTER, DROP and CLEAR TOPIC; CONSUME; ACK;
-    RESET CONSUMER GROUP. SELECT needs: pip install 'duolog[sql]'.
+    RESET CONSUMER GROUP. SELECT needs: pip install 'duolog\\[sql]'.
 
     Nothing is done before all statements are understood. Then they are done
     one after the other, up to the first that fails.

@@ -494,9 +494,10 @@ def test_what_is_published_between_a_consumer_and_the_next_one_is_read(
         assert sorted(until_read(second, 4)) == [10, 11, 12, 13]
 
 
-def made_again(host: ServedLog, topic: str, *values: int) -> None:
+def made_again(host: ServedLog, topic: str, *values: int, drop: bool = True) -> None:
     """Another topic of the same name, with these records in partition 0."""
-    host.log.drop_topic(topic)
+    if drop:
+        host.log.drop_topic(topic)
     host.log.create_topic(topic, TopicSettings(partitions=2))
     for value in values:
         host.log.publish(topic, Record(b"%d" % value, partition=0))
@@ -559,6 +560,21 @@ def test_what_was_read_of_the_topic_before_counts_for_nothing_in_the_new_one(
         assert positions(host, topic) == {}
         reading.ack(new[1], new[0])
         assert positions(host, topic) == {0: 2}
+
+
+def test_a_topic_that_is_missing_for_a_moment_is_waited_for(host: ServedLog, topic: str) -> None:
+    with consumer(host, {topic: [0]}, auto_ack=False) as reading:
+        assert reading.poll()
+        host.log.drop_topic(topic)
+        made = threading.Timer(0.5, lambda: made_again(host, topic, 7, drop=False))
+        made.start()
+        try:
+            assert [each.value for each in reading.poll(DEADLINE_SECONDS)] == [7]
+        finally:
+            made.join()
+        host.log.drop_topic(topic)
+        with pytest.raises(UnknownTopic):
+            reading.poll(DEADLINE_SECONDS)
 
 
 def test_who_wants_to_be_told_is_told_that_a_topic_was_made_again(

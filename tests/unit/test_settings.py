@@ -56,6 +56,20 @@ def test_each_setting_is_looked_up_by_itself(folder: Path, monkeypatch: pytest.M
     assert (settings.log, settings.cache_bytes, settings.lock_wait_seconds) == ("in-flag", 5, 0.5)
 
 
+def test_a_setting_of_a_table_comes_from_the_environment_too(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "duolog.toml").write_text('[serve]\nlisten = "127.0.0.1:1"\nmax_connections = 7\n')
+    monkeypatch.setenv("DUOLOG_SERVE__LISTEN", "127.0.0.1:2")
+    monkeypatch.setenv("DUOLOG_TOPICS__MAX_CONSUME_TIMEOUT", "60")
+    settings = load_settings()
+    assert (settings.serve.listen, settings.serve.max_connections) == ("127.0.0.1:2", 7)
+    assert settings.topics.max_consume_timeout == 60
+    monkeypatch.setenv("DUOLOG_SERVE__LISTENS", "127.0.0.1:2")
+    with pytest.raises(InvalidSetting, match="listens"):
+        load_settings()
+
+
 def test_how_far_ahead_times_may_be_is_a_setting(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

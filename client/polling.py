@@ -120,6 +120,7 @@ class Polls:
                     raise
                 missing_since = self._missing_since.setdefault(source, time.monotonic())
                 if not waits or time.monotonic() - missing_since > _REMADE_WITHIN_SECONDS:
+                    del self._missing_since[source]
                     raise
                 await asyncio.sleep(_PAUSE_SECONDS)
                 continue

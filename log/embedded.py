@@ -405,8 +405,9 @@ class EmbeddedLog:
         known = self._publisher.place_of(writer, sequence)
         if known is not None:
             with suppress(DuologError):  # it is gone: nobody knows when it came
-                (record,) = self.fetch(known.topic_id, known.partition, known.offset, max_records=1)
-                return record.ts_ms
+                place = (known.topic_id, known.partition, known.offset)
+                for record in self.fetch(*place, max_records=1):
+                    return record.ts_ms
         return self._state.options.clock.now_ms()
 
     def prepare_rows(self, table: str, schema: Any, key_columns: Sequence[str]) -> PreparedTable:

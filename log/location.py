@@ -74,7 +74,7 @@ def is_network(kind: str) -> bool:
 def file_system_of(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> tuple[str, str]:
     """The kind of file system and its mount point; an empty kind where it cannot be known."""
     try:
-        lines = mounts.read_bytes().splitlines()  # at line feeds alone, which are escaped in names
+        lines = mounts.read_bytes().strip().split(b"\n")  # which the kernel escapes in names
     except OSError:  # not Linux
         return "", "/"
     real = Path(os.path.realpath(folder))

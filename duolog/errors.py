@@ -86,6 +86,7 @@
     │   ├── QueryTooLarge           it needs more memory than it may have
     │   ├── AnswerTooLarge          its answer has more rows or bytes than are sent
     │   └── QueryProcessDied        the process that ran it ended, and nobody knows why
+    ├── OutputFailed              the command line cannot write its output
     ├── ToolMissing               another program that is needed here
     │   ├── JavaNotFound
     │   ├── JavaTooOld
@@ -207,6 +208,7 @@ __all__ = [
     "NothingToAudit",
     "OffsetOutOfRange",
     "OutcomeUnknown",
+    "OutputFailed",
     "PartitionHeld",
     "PartitionRevoked",
     "PortTaken",
@@ -750,6 +752,10 @@ class AnswerTooLarge(QueryStopped):
 
 class QueryProcessDied(QueryStopped):
     """The process that ran it ended before it was through. It may be sent again."""
+
+
+class OutputFailed(DuologError):
+    """The command line cannot write its output; what it has done stays done."""
 
 
 class ToolMissing(DuologError):

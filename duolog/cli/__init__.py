@@ -14,6 +14,9 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the program."""
+    from duolog.cli.standard_streams import have_standard_streams
+
+    have_standard_streams()
     from duolog.cli.program import app
 
     app()

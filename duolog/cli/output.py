@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from duolog.errors import OutputFailed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,12 +26,27 @@ def json_line(fields: dict[str, Any]) -> None:
 
 def write(lines: bytes) -> None:
     """Whole lines, as they are, whatever the locale."""
-    sys.stdout.buffer.write(lines)
+    with _named():
+        sys.stdout.buffer.write(lines)
 
 
 def flush() -> None:
     """Hand over to whoever reads stdout."""
-    sys.stdout.flush()
+    with _named():
+        sys.stdout.flush()
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFailed(
+            f"The output cannot be written ({error.strerror}). What was done before stays done: "
+            "records that were published are in the log, also those whose places were not printed."
+        ) from error
 
 
 def note(text: str) -> None:
@@ -46,7 +64,23 @@ def console() -> Console:
     from rich.console import Console
 
     on_terminal = sys.stdout.isatty()
-    return Console(width=None if on_terminal else _WIDE, highlight=False, markup=False, emoji=False)
+    width = None if on_terminal else _WIDE
+    stdout: Any = _NamedStdout()
+    return Console(file=stdout, width=width, highlight=False, markup=False, emoji=False)
+
+
+class _NamedStdout:
+    """stdout for Rich, whose failures are named too."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stdout, name)
+
+    def write(self, text: str) -> int:
+        with _named():
+            return sys.stdout.write(text)
+
+    def flush(self) -> None:
+        flush()
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "") -> None:

@@ -21,6 +21,7 @@ from duolog.cli import (
     groups,
     kafka,
     mirror,
+    output,
     publish,
     registry,
     restore,
@@ -31,7 +32,7 @@ from duolog.cli import (
     topics,
     writers,
 )
-from duolog.errors import DuologError, ToolMissing
+from duolog.errors import DuologError, OutputFailed, ToolMissing
 
 INTERRUPTED = 130
 READER_GONE = 141  # as a program that SIGPIPE has ended
@@ -52,7 +53,11 @@ class Program(TyperGroup):
         as_json = bool(ctx.meta["duolog.json"])
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            output.flush()
+        except OutputFailed as error:
+            forget_stdout()
+            report(str(error), error.code, as_json=as_json)
+            raise typer.Exit(1) from error
         except DuologError as error:
             report(str(error), error.code, as_json=as_json)
             raise typer.Exit(1) from error

@@ -1,0 +1,75 @@
+"""The command line with standard streams that are closed, or lie on a full disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duolog.log import open_log
+from duolog.log.model import Record
+
+DEADLINE_SECONDS = 60
+DUOLOG = "from duolog.cli import main; main()"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    with open_log(tmp_path / "log") as opened:
+        opened.create_topic("orders")
+        opened.publish("orders", Record(b"first"))
+    return tmp_path / "log"
+
+
+def run(
+    *arguments: str, close: int | None = None, **streams: Any
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", DUOLOG, *arguments],
+        preexec_fn=None if close is None else lambda: os.close(close),
+        timeout=DEADLINE_SECONDS,
+        check=False,
+        text=True,
+        **streams,
+    )
+
+
+def values(log: Path) -> list[bytes | None]:
+    with open_log(log) as opened:
+        assert opened.check_whole().records
+        return [record.value for record in opened.fetch("orders", 0, 0)]
+
+
+@pytest.mark.parametrize("close", [0, 1, 2])
+@pytest.mark.parametrize(
+    "command", [("topic", "list"), ("consume", "orders", "--limit", "1"), ("publish", "orders")]
+)
+def test_a_closed_stream_is_no_traceback_and_harms_no_log(
+    log: Path, command: tuple[str, ...], close: int
+) -> None:
+    ended = run(
+        *command, "--log", str(log), close=close, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr or "") == (0, "")
+    assert values(log) == [b"first"]
+
+
+@pytest.mark.parametrize(
+    "command", [("topic", "list"), ("consume", "orders", "--limit", "1"), ("publish", "orders")]
+)
+def test_output_on_a_full_disk_is_a_named_error(log: Path, command: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = run(
+            *command, "--log", str(log), stdout=full, stderr=subprocess.PIPE,
+            input=json.dumps({"value": "second"}),
+        )  # fmt: skip
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("Error: The output cannot be written (No space left on device)")
+    assert "Traceback" not in ended.stderr
+    assert values(log) == [b"first", *([b"second"] if command[0] == "publish" else [])]

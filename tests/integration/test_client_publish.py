@@ -176,7 +176,7 @@ def test_in_order_a_publisher_goes_on_after_an_answer_that_never_came(
     with (
         way_to(host.port) as way,
         Publisher(
-            url=way.url, deadline_seconds=0.3, writer=topic, next_sequence=0, in_order=True
+            url=way.url, deadline_seconds=3, writer=topic, next_sequence=0, in_order=True
         ) as publisher,
     ):
         publisher.publish(topic, "0")

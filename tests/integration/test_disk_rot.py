@@ -25,8 +25,10 @@ def value(number: int, size: int) -> bytes:
     return b"%05d" % number + b"x" * size
 
 
-def rotten(folder: Path, value_bytes: int, at: float, settings: TopicSettings) -> None:
+def rotten(folder: Path, value_bytes: int, at: float | bytes, settings: TopicSettings) -> None:
+    """A log with a flipped bit at a part of its largest table, or where these bytes are in it."""
     with open_log(folder, options=NOT_CACHED) as log:
+        log._state.merges.when_ready(lambda: None)  # which batches lie together is not left to time
         log.create_topic("orders", settings)
         log.create_topic("beside")
         for number in range(COUNT):
@@ -37,7 +39,8 @@ def rotten(folder: Path, value_bytes: int, at: float, settings: TopicSettings) -
         log.publish("beside", Record(b"sound"))
     largest = max((folder / "db").glob("*.sst"), key=lambda file: file.stat().st_size)
     content = bytearray(largest.read_bytes())
-    content[int(len(content) * at)] ^= 0x10
+    place = content.index(at) if isinstance(at, bytes) else int(len(content) * at)
+    content[place] ^= 0x10
     largest.write_bytes(content)
 
 
@@ -144,7 +147,7 @@ def sound_after_skip(log: EmbeddedLog, gone: range) -> None:
 
 def test_a_block_of_two_partitions_damages_both_and_the_log_opens(tmp_path: Path) -> None:
     """Looking for what lies beyond the first one's end meets the damage, too."""
-    rotten(tmp_path / "log", 100, 0.9, TopicSettings())
+    rotten(tmp_path / "log", 100, b"sound", TopicSettings())
     with open_log(tmp_path / "log", options=NOT_CACHED) as log:
         assert log.publish("orders", Record(b"later"))[0].offset == COUNT
         with pytest.raises(DamagedBatch):

@@ -402,11 +402,10 @@ class EmbeddedLog:
 
     def _time_of_rows(self, writer: str | None, sequence: int | None) -> int:
         """Now; or when they came first, if they come again: payloads may carry the time."""
-        known = self._publisher.place_of(writer, sequence)
+        known = self._publisher.published(writer, sequence)
         if known is not None:
             with suppress(DuologError):  # it is gone: nobody knows when it came
-                place = (known.topic_id, known.partition, known.offset)
-                for record in self.fetch(*place, max_records=1):
+                for record in self.fetch(*known.where, known.offset, max_records=1):
                     return record.ts_ms
         return self._state.options.clock.now_ms()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from duolog.errors import (
     InvalidRequest,
@@ -30,15 +29,6 @@ from duolog.log.rounds import Round
 from duolog.log.routing.murmur2_scalar import partition_of_key
 from duolog.log.state import State
 from duolog.log.timestamps import latest_allowed_ms
-
-
-class PlaceOfRecord(NamedTuple):
-    """Where a record lies, whether its topic is still there or not."""
-
-    topic_id: int
-    partition: int
-    offset: int
-
 
 Then = Callable[[tuple[Placed, ...], BaseException | None], object]
 """Told where the records lie, or why not. It must not wait; what it raises is logged."""
@@ -120,8 +110,8 @@ class Publisher:
         self._committer.run(job)
         return job.sequence
 
-    def place_of(self, writer: object, sequence: object) -> PlaceOfRecord | None:
-        """Where the record of a sequence lies, if it is durable and remembered."""
+    def published(self, writer: object, sequence: object) -> Published | None:
+        """What is remembered of a sequence, if anything is stored of it."""
         if (
             not isinstance(writer, str)
             or type(sequence) is not int
@@ -131,10 +121,7 @@ class Publisher:
         stored = self._state.store.get(
             "epochs", sequence_key(check_text_name(writer, "writer"), sequence)
         )
-        if stored is None:
-            return None
-        published = unpack_published(stored)
-        return PlaceOfRecord(*published.where, published.offset)
+        return None if stored is None else unpack_published(stored)
 
 
 class _LastSequence(Job):

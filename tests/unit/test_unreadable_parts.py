@@ -11,8 +11,8 @@ import pytest
 import rocksdict
 
 from duolog.errors import DamagedPart, DiskFull, UnsupportedLocation
-from duolog.log import open_log, part
-from duolog.log.part import PartBuilder
+from duolog.log import EmbeddedLog, open_log, part
+from duolog.log.part import Part, PartBuilder
 from tests.support.records import STREAM, record_batch
 
 
@@ -28,14 +28,18 @@ class BrokenFile(FileIO):
         raise OSError(errno.EIO, "Input/output error")
 
 
+def staged_part(log: EmbeddedLog) -> Part:
+    """One record for partition 0 of a new topic, in a file."""
+    builder = PartBuilder(log.staging(STREAM, 0))
+    builder.add(log.create_topic("orders"), 0, record_batch([b"1"]))
+    return builder.finish()
+
+
 def test_a_part_that_the_disk_does_not_give_back_is_named_and_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_log(tmp_path / "log") as log:
-        topic = log.create_topic("orders")
-        builder = PartBuilder(log.staging(STREAM, 0))
-        builder.add(topic, 0, record_batch([b"1"]))
-        staged = builder.finish()
+        staged = staged_part(log)
         with monkeypatch.context() as broken:
             broken.setattr(part, "FileIO", BrokenFile)
             with pytest.raises(DamagedPart, match=r"Input/output error.*Nothing of the write"):
@@ -51,10 +55,7 @@ def test_an_epoch_is_durable_although_its_parts_cannot_be_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_log(tmp_path / "log") as log:
-        topic = log.create_topic("orders")
-        builder = PartBuilder(log.staging(STREAM, 0))
-        builder.add(topic, 0, record_batch([b"1"]))
-        staged = builder.finish()
+        staged = staged_part(log)
 
         def fail(_: Path) -> Any:
             raise OSError(errno.EIO, "Input/output error")

@@ -120,10 +120,8 @@ class WriteBatch:
         """Delete from `lower` up to but not including `upper`. An empty range is left out: RocksDB
         would give it a sequence number that it does not find again when it recovers.
         """
-        if lower >= upper:
-            return
-        """Delete from `lower` up to but not including `upper`."""
-        self._add("delete_range", family, lower, upper)
+        if lower < upper:
+            self._add("delete_range", family, lower, upper)
 
     def extend(self, other: WriteBatch) -> None:
         self.operations.extend(other.operations)

@@ -77,8 +77,8 @@ class FlatBenchmark:
                 figures = self._compare(log, small, folder)
         return Report(
             self.name,
-            f"A log of {self.records:,} records of {RECORD_BYTES} B in one partition, its files in the "
-            "page cache.",
+            f"A log of {self.records:,} records of {RECORD_BYTES} B in one partition, its files in "
+            "the page cache.",
             f"logs of {self.small_records:,} such records.",
             (*figures, Figure("open after kill -9", opening, "s", target=at_most(1))),
         )

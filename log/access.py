@@ -399,7 +399,7 @@ class LogAccess(Protocol):
 
         In the process that owns the log, and of all topics: also forget publishers and batch
         writers that have not written for `writer_expiration_seconds`. It looks for them once an
-        hour.
+        hour, and forgets those who were idle at two looks.
         """
 
     def stats(self) -> LogStats: ...

@@ -19,6 +19,13 @@ def publish(log: LogAccess, writer: str, sequence: int) -> int:
     return log.publish("orders", record, writer=writer, sequence=sequence)[0].offset
 
 
+def look_twice(form: Form, log: LogAccess) -> None:
+    """Whoever is idle at both looks is forgotten."""
+    form.do_duties(log)
+    form.clock.advance(seconds=3601)
+    form.do_duties(log)
+
+
 def test_a_publisher_is_remembered_for_a_week_after_it_published_last(form: Form) -> None:
     log = form.open()
     log.create_topic("orders")
@@ -26,7 +33,7 @@ def test_a_publisher_is_remembered_for_a_week_after_it_published_last(form: Form
         publish(log, writer, sequence)
         form.clock.advance(seconds=3 * DAY_SECONDS)
     log = form.restart()
-    form.do_duties(log)
+    look_twice(form, log)
     assert log.last_sequence("idle") is None
     assert log.last_sequence("alive") == 2
     assert [publish(log, "alive", sequence) for sequence in (1, 2)] == [1, 2]
@@ -42,7 +49,7 @@ def test_a_publisher_is_alive_by_whichever_sequence_it_published_last(form: Form
     form.clock.advance(seconds=6 * DAY_SECONDS)
     publish(log, "w", 5)
     form.clock.advance(seconds=6 * DAY_SECONDS)
-    form.do_duties(log)
+    look_twice(form, log)
     assert [publish(log, "w", sequence) for sequence in (9, 5)] == [0, 1]
 
 
@@ -53,11 +60,11 @@ def test_a_batch_writer_is_forgotten_after_a_week_and_a_stream_never(form: Form)
     log.append(STREAM, 0, [part])
     log.append(BATCH, 7, [part])
     form.clock.advance(seconds=6 * DAY_SECONDS)
-    form.do_duties(log)
+    look_twice(form, log)
     with pytest.raises(EpochTooOld):
         log.append(BATCH, 6, [part])
     form.clock.advance(seconds=365 * DAY_SECONDS)
-    form.do_duties(log)
+    look_twice(form, log)
     assert log.last_epoch(BATCH) is None
     assert log.append(STREAM, 0, [part]).repeated
     stats = log.stats()
@@ -70,10 +77,47 @@ def test_the_time_is_an_option(form: Form) -> None:
     log = form.open()
     log.create_topic("orders")
     publish(log, "w", 0)
-    for seconds, last in ((59, 0), (2, 0), (30, None)):  # every 30 s, it is looked at
+    for seconds, last in ((59, 0), (2, 0), (29, 0), (29, 0), (1, None)):  # two looks, 30 s apart
         form.clock.advance(seconds=seconds)
         form.do_duties(log)
         assert log.last_sequence("w") == last
+
+
+def test_a_clock_that_is_wrong_at_one_look_makes_nobody_forgotten(form: Form) -> None:
+    log = form.open()
+    topic = log.create_topic("orders")
+    part = part_of(topic, {0: [b"v"]})
+    publish(log, "w", 0)
+    log.append(BATCH, 7, [part])
+    for days_ahead in (30, 31, 29):
+        form.clock.advance(seconds=days_ahead * DAY_SECONDS)
+        form.do_duties(log)
+        form.clock.advance(seconds=60 - days_ahead * DAY_SECONDS)
+        form.do_duties(log)
+        log = form.restart()
+        form.clock.advance(seconds=2 * 3600)
+    assert publish(log, "w", 0) == 0
+    assert log.append(BATCH, 7, [part]).repeated
+
+
+def test_who_wrote_between_two_looks_is_alive(form: Form) -> None:
+    log = form.open()
+    topic = log.create_topic("orders")
+    part = part_of(topic, {0: [b"v"]})
+    for writer in ("idle", "alive"):
+        publish(log, writer, 0)
+    log.append(BATCH, 7, [part])
+    form.clock.advance(seconds=8 * DAY_SECONDS)
+    form.do_duties(log)
+    publish(log, "alive", 1)
+    log.append(BATCH, 8, [part])
+    log = form.restart()
+    form.clock.advance(seconds=3601)
+    form.do_duties(log)
+    assert [log.last_sequence(writer) for writer in ("idle", "alive")] == [None, 1]
+    last = log.last_epoch(BATCH)
+    assert last is not None
+    assert last.epoch == 8
 
 
 def test_looking_for_idle_writers_costs_no_sync(form: Form) -> None:

@@ -13,7 +13,8 @@ from duolog.log.store import WriteBatch
 from tests.support.clock import ManualClock
 from tests.support.records import BATCH
 
-WEEK_SECONDS = 7 * 24 * 3600
+HOUR_SECONDS = 3600
+WEEK_SECONDS = 7 * 24 * HOUR_SECONDS
 OLD_EPOCH = (
     b'{"v":1,"epoch":4,"ranges":[["orders",0,5,7]],"fingerprints":{"1":[2,1,77]},'
     b'"duplicates_dropped":0,"at":1500000000000}'
@@ -50,6 +51,8 @@ def test_what_was_remembered_without_a_time_is_as_old_as_the_first_look_at_it(
         assert last.epoch == 4
     with open_log(tmp_path / "log", options=options) as log:
         clock.advance(seconds=2 * 3600)
+        log.enforce_retention()  # finds them idle
+        clock.advance(seconds=HOUR_SECONDS)
         log.enforce_retention()
         assert log.last_sequence("old") is None
         assert log.last_epoch(BATCH) is None
@@ -64,6 +67,8 @@ def test_a_publisher_that_publishes_while_it_is_looked_at_is_not_forgotten(
         for writer in ("idle", "woken"):
             log.publish("orders", Record(b"v"), writer=writer, sequence=5)
         clock.advance(seconds=2 * WEEK_SECONDS)
+        log.enforce_retention()
+        clock.advance(seconds=HOUR_SECONDS)
 
         def wake() -> bool:
             """Asked after each writer: an earlier sequence, so that the last one stays old."""
@@ -83,6 +88,8 @@ def test_many_publishers_are_forgotten_in_few_writes(tmp_path: Path) -> None:
         for number in range(300):
             log.publish("orders", Record(b"v"), writer=f"w{number}", sequence=0)
         clock.advance(seconds=2 * WEEK_SECONDS)
+        log.enforce_retention()
+        clock.advance(seconds=HOUR_SECONDS)
         before = log.stats().syncs
         log.enforce_retention()
         assert log.stats().publishers_expired == 300

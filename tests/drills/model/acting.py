@@ -252,6 +252,7 @@ class Acting:
         return {
             "starts": {name: [each.start for each in found] for name, found in offsets.items()},
             "bytes": {name: [each.bytes for each in found] for name, found in offsets.items()},
+            **_remembered(self.log),
         }
 
     def _add_route(self, step: Step) -> Any:
@@ -296,6 +297,13 @@ def observed(log: EmbeddedLog) -> dict[str, Any]:
             for group in GROUPS
             for each in log.group_positions(group)
         ),
+        **_remembered(log),
+    }  # fmt: skip
+
+
+def _remembered(log: EmbeddedLog) -> dict[str, Any]:
+    """Of batch writers, streams and publishers."""
+    return {
         "epochs": {
             f"{mode}/{name}": [last.epoch, _ranges(last.ranges)]
             for mode, name in WRITERS
@@ -306,7 +314,7 @@ def observed(log: EmbeddedLog) -> dict[str, Any]:
             for writer in PUBLISHERS
             if (sequence := log.last_sequence(writer)) is not None
         },
-    }  # fmt: skip
+    }
 
 
 def _all_of(log: EmbeddedLog, topic_id: int, bounds: Any) -> list[Any]:

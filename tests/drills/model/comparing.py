@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 from tests.drills.model import oracle
-from tests.drills.model.steps import EXPIRATION_MS, Step
+from tests.drills.model.steps import EXPIRATION_MS, LOOK_AGAIN_MS, Step
 from tests.drills.model.together import (
     Wrong,
     after_appends,
@@ -87,7 +88,7 @@ def world_after(world: World, step: Step, answer: dict[str, Any]) -> World:
     if step["do"] == "enforce retention":
         if error is not None:
             raise Wrong(f"retention was refused: {error}")
-        return _after_expiry(_after_retention(world, answer["ok"], wholly=True), None)
+        return _after_expiry(_after_retention(world, answer["ok"], wholly=True), answer["ok"])
     try:
         expected, changed = oracle.after(world, step)
     except oracle.Refused as refused:
@@ -126,6 +127,8 @@ def _may_be_after(world: World, step: Step) -> list[World]:
 
 def fitting(world: World, step: Step | None, found: dict[str, Any]) -> World:
     """The world that the log is in: before the step, after it, or in between where it may be."""
+    if step is not None and step["do"] == "enforce retention":
+        world = replace(world, looked_at_ms=[*world.looked_at_ms, world.now_ms])
     tries = [world]
     if step is not None:
         tries += [*_may_be_after(world, step), *_taken_over(world, step, found)]
@@ -157,18 +160,20 @@ def _taken_over(world: World, step: Step, found: dict[str, Any]) -> list[World]:
     return []
 
 
-def _after_expiry(world: World, found: dict[str, Any] | None) -> World:
-    """Publishers and batch writers that are idle for long are forgotten; with what was found, some
-    of them.
+def _after_expiry(world: World, found: dict[str, Any]) -> World:
+    """Those publishers and batch writers are forgotten that are not found, if they may be: they
+    were idle when somebody looked an hour ago.
     """
-    oldest = world.now_ms - EXPIRATION_MS
+    looks = [at_ms for at_ms in world.looked_at_ms if at_ms <= world.now_ms - LOOK_AGAIN_MS]
+    oldest = max(looks, default=0) - EXPIRATION_MS
     for writer, at_ms in tuple(world.sent_at_ms.items()):
-        if at_ms < oldest and (found is None or writer not in found["sequences"]):
+        if at_ms < oldest and writer not in found["sequences"]:
             del world.sent[writer], world.sent_at_ms[writer]
     for (mode, name), epoch in tuple(world.epochs.items()):
         is_idle = mode == "batch" and epoch.at_ms < oldest
-        if is_idle and (found is None or f"{mode}/{name}" not in found["epochs"]):
+        if is_idle and f"{mode}/{name}" not in found["epochs"]:
             del world.epochs[mode, name]
+    world.looked_at_ms.append(world.now_ms)
     return world
 
 

@@ -20,6 +20,7 @@ GROUPS = ("billing", "search")
 PUBLISHERS = ("p1", "p2")
 WRITERS = (("stream", "s1"), ("stream", "s2"), ("batch", "b1"))
 EXPIRATION_MS = 7 * 86_400_000  # the default of writer_expiration_seconds
+LOOK_AGAIN_MS = 3_600_000  # from the look that finds a writer idle to the one that forgets him
 _MOST_TOPICS = 4
 _OPS = (1, 2, 3)
 
@@ -295,10 +296,13 @@ class Steps:
         return {"do": "enforce retention"}
 
     def _advance(self, _: World) -> Step:
-        return {"do": "advance", "ms": self._chance.choice((1, 500, 20_000, 100_000))}
+        return {
+            "do": "advance",
+            "ms": self._chance.choice((1, 500, 20_000, 100_000, LOOK_AGAIN_MS)),
+        }
 
     def _advance_beyond_expiry(self, _: World) -> Step:
-        """Whoever does not write before the next retention is forgotten by it."""
+        """Whoever does not write before the next retention is idle to it."""
         return {"do": "advance", "ms": EXPIRATION_MS + 86_400_000}
 
     def _route(self, world: World) -> Step:

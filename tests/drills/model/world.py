@@ -79,6 +79,7 @@ class World:
     epochs: dict[tuple[str, str], Epoch] = field(default_factory=dict)  # by mode and name
     sent: dict[str, dict[int, Sent]] = field(default_factory=dict)  # by publisher
     sent_at_ms: dict[str, int] = field(default_factory=dict)  # the last new record, by publisher
+    looked_at_ms: list[int] = field(default_factory=list)  # when idle writers were looked for
 
     def topic(self, reference: str) -> Topic | None:
         """By name, and then by alias."""

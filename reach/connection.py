@@ -35,6 +35,7 @@ from duolog.reach.secret import Secret
 
 _FIRST_PAUSE_SECONDS: Final = 0.02
 _LONGEST_PAUSE_SECONDS: Final = 1.0
+_UNKNOWN_CALLER: Final = 401
 _FOR_NOW: Final = frozenset({429, 502, 503, 504})
 
 Judged = TypeVar("Judged")
@@ -97,7 +98,16 @@ class HostConnection:
 
     def ask_other(self, request: Request) -> Answer:
         """Whatever the host answers on a path that is not of our protocol. May be sent again."""
-        return self._asked(request, lambda _, answer: answer, may_repeat=True)
+        may_prove_anew = self._find is not None
+
+        def passed_on(_: Endpoint, answer: Answer) -> Answer:
+            nonlocal may_prove_anew
+            if answer.status == _UNKNOWN_CALLER and may_prove_anew:
+                may_prove_anew = False
+                raise HostRefused("The host was started anew, and does not know us yet.")
+            return answer
+
+        return self._asked(request, passed_on, may_repeat=True)
 
     def _asked(
         self, request: Request, judge: Callable[[Endpoint, Answer], Judged], *, may_repeat: bool
@@ -118,11 +128,11 @@ class HostConnection:
                     raise _unknown(endpoint, request, str(failure)) from failure
                 reason = str(failure)
             except HostRefused:
-                # A host that was started anew may have another secret: once, look for it.
+                # A host that was started anew does not know us: once, look for it.
                 if self._find is None or credential_refused:
                     raise
                 credential_refused = True
-                reason = "it does not know the secret"
+                reason = "it does not know us"
             if self._closed.is_set():
                 raise LogClosed("The log has been closed.")
             if not failed:  # until then there were signs of life: a long append, a large upload

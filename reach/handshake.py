@@ -1,5 +1,5 @@
-"""Who answers? A host of this machine proves that it can read the log's secret, before it gets it;
-one behind a url is told the token and says which log it has.
+"""Who answers? A host of this machine proves that it can read the log's secret, and is shown that
+the client can; one behind a url is told the token and says which log it has.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ from duolog.reach.address import Address, parse_address
 from duolog.reach.connection import Endpoint, HostConnection, result_of
 from duolog.reach.exchange import AnswerLost, Exchange, NotSent, Request
 from duolog.reach.options import RemoteOptions
-from duolog.reach.protocol import PREFIX, PROTOCOL_HEADER, VERSION, new_nonce, proof_of
+from duolog.reach.protocol import (
+    PREFIX,
+    PROTOCOL_HEADER,
+    VERSION,
+    is_nonce,
+    local_token,
+    new_nonce,
+    proof_of,
+)
 from duolog.reach.secret import Secret
 
 
@@ -43,13 +51,12 @@ def endpoint_of_folder(folder: Path, options: RemoteOptions, until: float = math
         raise HostUnreachable(
             f"host.json in {folder} names no address: {error} Start the host again."
         ) from error
-    credential = Secret(secret)
-    return Endpoint(address, credential, _proved(address, hint, credential, options, until))
+    return _proved(address, hint, secret, options, until)
 
 
 def _proved(
-    address: Address, hint: HostHint, credential: Secret, options: RemoteOptions, until: float
-) -> str:
+    address: Address, hint: HostHint, secret: str, options: RemoteOptions, until: float
+) -> Endpoint:
     nonce = new_nonce()
     request = Request("GET", f"{PREFIX}/hello?nonce={nonce}", "say which log it has")
     exchange = Exchange(address, options, proves_itself=True)
@@ -67,15 +74,24 @@ def _proved(
         ) from failure
     finally:
         exchange.close()
-    log_id, proof = (said.get("log_id"), said.get("proof")) if isinstance(said, dict) else ("", "")
-    expected = proof_of(credential.reveal(), nonce, hint.log_id, hint.address)
-    if log_id != hint.log_id or not hmac.compare_digest(str(proof).encode(), expected.encode()):
+    told = said if isinstance(said, dict) else {}
+    host_nonce = told.get("nonce")
+    if not is_nonce(host_nonce) or not _is_proof(
+        told, proof_of(secret, nonce, host_nonce, hint.log_id, hint.address), hint.log_id
+    ):
         raise HostMismatch(
             f"What answers at {address} is not the host of the log that host.json names "
             f"({hint.log_id}): it could not prove that it knows the log's secret. It was told "
             "nothing. Has the host ended, and something else taken its port?"
         )
-    return hint.log_id
+    return Endpoint(
+        address, Secret(local_token(secret, nonce, host_nonce, hint.log_id)), hint.log_id
+    )
+
+
+def _is_proof(told: dict[str, object], expected: str, log_id: str) -> bool:
+    proof = str(told.get("proof")).encode()
+    return told.get("log_id") == log_id and hmac.compare_digest(proof, expected.encode())
 
 
 def settle_remote(connection: HostConnection) -> Endpoint:

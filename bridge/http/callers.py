@@ -48,4 +48,4 @@ ANYBODY = Caller("anybody", Role.SYSTEM)
 """Where there are no tokens, whoever reaches the host may do everything."""
 
 THIS_MACHINE = Caller("this machine", Role.SYSTEM)
-"""Who brings the secret that lies in the log's directory."""
+"""Who has shown that he knows the secret in the log's folder."""

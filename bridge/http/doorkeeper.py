@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import os
 import threading
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from duolog.bridge.http.callers import ANYBODY, THIS_MACHINE, Caller
 from duolog.bridge.http.tokens import StoredToken, caller_of, read_tokens
 from duolog.bridge.journal import Journal
+from duolog.bridge.local_callers import LocalCallers
 from duolog.bridge.metrics.names import TOKEN_RELOAD_FAILURES, TOKENS
 from duolog.bridge.metrics.tally import Tally
 from duolog.errors import InvalidSetting
@@ -27,7 +27,7 @@ class Doorkeeper:
         self._guard = threading.Lock()
         self._tokens: tuple[StoredToken, ...] = ()
         self._seen: _State | None = None
-        self._secret: str | None = None
+        self._local: LocalCallers | None = None
         if path is not None:
             self._seen = _state_of(path)
             self._take(read_tokens(path))
@@ -36,9 +36,9 @@ class Doorkeeper:
     def wants_tokens(self) -> bool:
         return self._path is not None
 
-    def trust(self, secret: str) -> None:
-        """Take this secret too: who has it can read the log's directory anyway."""
-        self._secret = secret
+    def trust(self, local: LocalCallers) -> None:
+        """Let these in too: who knows the log's secret can read its folder anyway."""
+        self._local = local
 
     def caller(self, token: str | None) -> Caller | None:
         """Who brings this token; None when nobody does."""
@@ -46,8 +46,7 @@ class Doorkeeper:
             return ANYBODY
         if token is None:
             return None
-        secret = self._secret
-        if secret is not None and hmac.compare_digest(token.encode(), secret.encode()):
+        if self._local is not None and self._local.knows(token):
             return THIS_MACHINE
         return caller_of(token, self._current(self._path))
 

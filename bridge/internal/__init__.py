@@ -2,7 +2,7 @@
 
 An application includes it:
 
-    app.include_router(internal_router(log, secret=log.secret()))
+    app.include_router(internal_router(log, local=LocalCallers(log.log_id, log.secret())))
 """
 
 from __future__ import annotations

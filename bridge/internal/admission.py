@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from starlette.requests import Request
 
+from duolog.bridge.local_callers import LocalCallers
 from duolog.errors import HostMismatch, HostRefused
 from duolog.reach.protocol import LOG_HEADER, PROTOCOL_HEADER, check_version
 from duolog.server.authorization import token_in
@@ -15,10 +15,10 @@ from duolog.server.authorization import token_in
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Lets in who brings this machine's secret, or a bearer token that is admitted."""
+    """Lets in who has proved to be of this machine, or brings a bearer token that is admitted."""
 
     log_id: str
-    secret: str | None = field(default=None, repr=False)
+    local: LocalCallers | None = None
     admits: Callable[[str, str], bool] | None = None
 
     def check_client(self, request: Request) -> None:
@@ -34,7 +34,7 @@ class Admission:
     def check_bearer(self, request: Request, call: str) -> None:
         """Refuse who may not ask for this."""
         token = token_in(request.headers.raw, takes_passwords=False) or ""
-        if self.secret is not None and hmac.compare_digest(token.encode(), self.secret.encode()):
+        if self.local is not None and self.local.knows(token):
             return
         if self.admits is not None and self.admits(token, call):
             return

@@ -36,10 +36,11 @@ from duolog.errors import DuologError, HostFailed, HostRefused, InvalidRequest
 from duolog.log.owner import host_hint
 from duolog.reach.calls import CALLS, SETTLE_GROUP
 from duolog.reach.failures import failure_of
-from duolog.reach.protocol import PREFIX, VERSION, proof_of
+from duolog.reach.protocol import PREFIX, VERSION
 
 if TYPE_CHECKING:
     from duolog.bridge.groups import HostGroups
+    from duolog.bridge.local_callers import LocalCallers
     from duolog.log.embedded import EmbeddedLog
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ _LOG: Final = logging.getLogger("duolog.bridge")
 def internal_router(
     log: EmbeddedLog,
     *,
-    secret: str | None = None,
+    local: LocalCallers | None = None,
     admits: Callable[[str, str], bool] | None = None,
     room: WaitingRoom | None = None,
     groups: HostGroups | None = None,
@@ -68,15 +69,15 @@ def internal_router(
     max_bodies_bytes: int = MAX_BODIES_BYTES,
     max_part_bytes: int = MAX_PART_BYTES,
 ) -> APIRouter:
-    """`secret` is that of the log's folder; who brings it may do everything. In `room` waits who
-    asks for what is not there yet; `groups` moves groups on both sides.
+    """`local` knows who can read the secret of the log's folder; they may do everything. In `room`
+    waits who asks for what is not there yet; `groups` moves groups on both sides.
 
     `admits` judges all other bearer tokens ("": none) for a call: one of `reach.calls.CALLS`, or
     hello, fetch, wait, parts.
     """
     routes = _Routes(
         log,
-        Admission(log.log_id, secret, admits),
+        Admission(log.log_id, local, admits),
         room or WaitingRoom(log),
         BodyRoom(max_body_bytes, max_bodies_bytes),
     )
@@ -147,9 +148,10 @@ class _Routes:
             self._admission.check_bearer(request, "hello")
             return json_answer({"result": said})
         hint = await self.in_thread(partial(host_hint, self._log.folder))
-        if self._admission.secret is None or hint is None:
+        local = self._admission.local
+        if local is None or hint is None:
             raise HostRefused("The host has no secret on this machine. Give its url and a token.")
-        said["proof"] = proof_of(self._admission.secret, nonce, self._log.log_id, hint.address)
+        said |= {"nonce": local.nonce, "proof": local.proof(nonce, hint.address)}
         return json_answer({"result": said})
 
     async def _call(self, request: Request) -> Response:

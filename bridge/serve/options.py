@@ -97,10 +97,13 @@ class HostOptions:
         return None if self.advertise is None else urlsplit(self.advertise).hostname
 
     def url(self, taken: Address) -> str:
-        """Where to ask, on this machine, the host that took this address."""
+        """Where to ask, on this machine, the host that took this address: in numbers, but where a
+        certificate vouches for its name.
+        """
         if self.advertise is not None:
             return self.advertise
-        host = taken.host
+        is_vouched_for = self.tls is not None and not self.listen.is_loopback
+        host = self.listen.host if is_vouched_for else taken.host
         if taken.is_everywhere:
             host = "::1" if ":" in host else "127.0.0.1"
         return Address(host, taken.port).url(tls=self.tls is not None)

@@ -18,6 +18,7 @@ from duolog.bridge.http.doorkeeper import Doorkeeper
 from duolog.bridge.http.host import Host
 from duolog.bridge.internal.router import internal_router
 from duolog.bridge.journal import Journal, JournalHandler
+from duolog.bridge.local_callers import LocalCallers
 from duolog.bridge.metrics.mirrored import MIRROR_WORKER, Mirrored
 from duolog.bridge.metrics.tally import Tally
 from duolog.bridge.serve.child import WorkerCommand
@@ -80,14 +81,14 @@ def serve(
         running = [_worker(command, clock, tally, journal) for command in workers]
         host.workers_shown = partial(_shown, running)
         host.kafka_worker = next((w.asking for w in running if w.name == MIRROR_WORKER), None)
-        secret = log.secret()
-        doorkeeper.trust(secret)
+        local = LocalCallers(log.log_id, log.secret())
+        doorkeeper.trust(local)
         application = host_app(
             host,
             registry=registry_of(log),
             internal=internal_router(
                 log,
-                secret=secret,
+                local=local,
                 admits=partial(_admits, doorkeeper),
                 room=host.room,
                 groups=host.groups,
@@ -115,7 +116,7 @@ def serve(
                 retention_every_seconds=options.retention_every_seconds,
             )
         )
-        started = Started(options.url(taken(listener, options.listen)), str(log.folder), log.log_id)
+        started = Started(options.url(taken(listener)), str(log.folder), log.log_id)
         log.announce(started.url)
         when_started(started)
         journal.note(

@@ -61,7 +61,7 @@ def registry(
         open_log(path, options=settings.log_options()) as opened,
         stoppable_server(TokenGuard(registry_app(registry_of(opened)), tokens)) as server,
     ):
-        url = taken(listener, address).url()
+        url = taken(listener).url()
         if as_json:
             output.json_line({"registry": url, "log": str(opened.folder)})
         else:

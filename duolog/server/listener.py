@@ -38,9 +38,12 @@ def listen(address: Address) -> socket.socket:
     return listener
 
 
-def taken(listener: socket.socket, address: Address) -> Address:
-    """The address with the port that the socket got."""
-    return Address(address.host, int(listener.getsockname()[1]))
+def taken(listener: socket.socket) -> Address:
+    """The address that the socket got, in numbers. A name may stand for several addresses, and
+    others of this machine may listen at the rest of them.
+    """
+    host, port = listener.getsockname()[:2]
+    return Address(host, int(port))
 
 
 def _let_go_of_the_dead(listener: socket.socket) -> None:

@@ -327,7 +327,7 @@ def test_a_client_that_leaves_frees_its_wait(folder: Path) -> None:
     body = b'{"positions": [["orders", 0, 0]], "seconds": 60}'
     with socket.create_connection(("127.0.0.1", host.port), timeout=30) as client:
         client.sendall(
-            b"POST /v1/internal/wait HTTP/1.1\r\nHost: h\r\nDuolog-Protocol: 1\r\n"
+            b"POST /v1/internal/wait HTTP/1.1\r\nHost: h\r\nDuolog-Protocol: 2\r\n"
             b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s"
             % (TOKEN.encode(), len(body), body)
         )

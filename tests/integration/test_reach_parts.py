@@ -24,6 +24,7 @@ from duolog.log.options import LogOptions
 from duolog.log.part import Part, PartBuilder
 from duolog.log.staging import staged_name
 from duolog.reach import RemoteOptions, reach
+from duolog.reach.protocol import VERSION
 from tests.support.host_server import TOKEN, Host
 from tests.support.records import BATCH, STREAM, part_of, record_batch
 
@@ -56,7 +57,7 @@ def ask(
 ) -> Answer:
     """One request as it is, with all that a client says of itself."""
     connection = http.client.HTTPConnection("127.0.0.1", host.port, timeout=30)
-    said = {"Duolog-Protocol": "1", "Authorization": f"Bearer {TOKEN}"}
+    said = {"Duolog-Protocol": str(VERSION), "Authorization": f"Bearer {TOKEN}"}
     for name, value in headers.items():
         if value is not None:
             said[name.replace("_", "-")] = value
@@ -157,7 +158,11 @@ def test_a_damaged_upload_is_not_kept(host: Host) -> None:
 
 def test_an_upload_without_a_length_is_refused(host: Host) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", host.port, timeout=30)
-    headers = {"Duolog-Protocol": "1", "Authorization": f"Bearer {TOKEN}", "Duolog-Crc32": "1"}
+    headers = {
+        "Duolog-Protocol": str(VERSION),
+        "Authorization": f"Bearer {TOKEN}",
+        "Duolog-Crc32": "1",
+    }
     connection.request("PUT", f"/v1/internal/parts/{NAME}", iter([b"a", b"b"]), headers)
     assert json.loads(connection.getresponse().read())["code"] == "InvalidRequest"
     connection.close()
@@ -213,7 +218,7 @@ def test_a_client_that_leaves_in_mid_upload_leaves_nothing(host: Host) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", host.port, timeout=30)
     connection.putrequest("PUT", f"/v1/internal/parts/{NAME}")
     for name, value in (
-        ("Duolog-Protocol", "1"), ("Authorization", f"Bearer {TOKEN}"),
+        ("Duolog-Protocol", str(VERSION)), ("Authorization", f"Bearer {TOKEN}"),
         ("Content-Length", "1000000"), ("Duolog-Crc32", "1"),
     ):  # fmt: skip
         connection.putheader(name, value)

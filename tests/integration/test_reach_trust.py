@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
+import socket
+import socketserver
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +19,7 @@ import pytest
 from fastapi import FastAPI
 
 import duolog
+from duolog.avro.registry.port import SchemaText
 from duolog.bridge.internal import internal_router
 from duolog.errors import (
     HostMismatch,
@@ -30,6 +34,8 @@ from duolog.log.model import Record
 from duolog.log.options import LogOptions
 from duolog.log.owner import HostHint, read_secret
 from duolog.reach import RemoteLog, RemoteOptions, reach
+from duolog.reach.open import registry_for
+from duolog.reach.protocol import VERSION
 from tests.support.host_server import TOKEN, Host, Server, host_app
 from tests.support.records import STREAM
 from tests.support.registry_server import make_certificate
@@ -94,7 +100,9 @@ def test_who_brings_no_right_token_is_refused(folder: Path, token: str | None) -
         with pytest.raises(HostRefused, match="token") as refusal:
             reach(url=host.url, token=token)
         assert token is None or token not in str(refusal.value)
-        with reach(url=host.url, token=host.log.secret()) as log:  # what a hosted client brings
+        with pytest.raises(HostRefused):  # it never travels, so nobody brings it
+            reach(url=host.url, token=host.log.secret())
+        with reach(url=host.url, token=TOKEN) as log:
             assert log.topics() == ()
 
 
@@ -169,10 +177,15 @@ def test_a_secret_behind_a_link_is_not_followed(folder: Path, tmp_path: Path) ->
     ("answer", "headers"),
     [
         (b"<html>", {}),
-        (b"{}", {"Duolog-Protocol": "1"}),
-        (b'{"result": {"log_id": "LOG", "proof": "00"}}', {"Duolog-Protocol": "1"}),
-        (b'{"result": {"log_id": "LOG", "proof": null}}', {"Duolog-Protocol": "1"}),
-        (b'{"result": []}', {"Duolog-Protocol": "1"}),
+        (b"{}", {"Duolog-Protocol": str(VERSION)}),
+        (b'{"result": {"log_id": "LOG", "proof": "00"}}', {"Duolog-Protocol": str(VERSION)}),
+        (b'{"result": {"log_id": "LOG", "proof": null}}', {"Duolog-Protocol": str(VERSION)}),
+        (b'{"result": {"log_id": "LOG", "nonce": 5}}', {"Duolog-Protocol": str(VERSION)}),
+        (
+            b'{"result": {"log_id": "LOG", "nonce": "' + b"0" * 64 + b'", "proof": "00"}}',
+            {"Duolog-Protocol": str(VERSION)},
+        ),
+        (b'{"result": []}', {"Duolog-Protocol": str(VERSION)}),
     ],
 )
 def test_what_took_a_hosts_place_is_not_told_the_secret(
@@ -186,6 +199,68 @@ def test_what_took_a_hosts_place_is_not_told_the_secret(
                 reach(folder, options=QUICK)
         assert asked
         assert not any(secret in str(request) or request["Authorization"] for request in asked)
+
+
+@contextmanager
+def relay(to: int) -> Iterator[tuple[str, list[bytes]]]:
+    """Passes everything on to a port, and keeps it; its address."""
+    heard: list[bytes] = []
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with socket.create_connection(("127.0.0.1", to)) as host:
+                answers = threading.Thread(target=self._pass_back, args=(host,))
+                answers.start()
+                while said := self.request.recv(1 << 16):
+                    heard.append(said)
+                    host.sendall(said)
+                host.shutdown(socket.SHUT_WR)
+                answers.join(10)
+
+        def _pass_back(self, host: socket.socket) -> None:
+            while said := host.recv(1 << 16):
+                self.request.sendall(said)
+
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", heard
+    finally:
+        server.shutdown()
+        thread.join(10)
+        server.server_close()
+
+
+def test_a_relay_hears_nothing_that_it_could_use(folder: Path) -> None:
+    """Even one that the host itself was announced at: what it hears is good for this run alone."""
+    with Host(folder) as host, relay(host.port) as (address, heard):
+        secret, port = host.log.secret(), host.port
+        host.log.announce(address)
+        with reach(folder) as log:
+            log.create_topic("orders")
+        said = b"".join(heard)
+        assert secret.encode() not in said
+        (token,) = set(re.findall(rb"Authorization: Bearer (\S+)", said))
+        with reach(folder) as log:
+            log.topics()
+        assert len(set(re.findall(rb"Authorization: Bearer (\S+)", b"".join(heard)))) == 2
+    with Host(folder, port=port) as host, pytest.raises(HostRefused):
+        reach(url=host.url, token=token.decode())
+
+
+def test_a_host_that_was_started_anew_is_asked_on_by_all_that_asked_before(folder: Path) -> None:
+    with Host(folder) as host:
+        near = reach(folder)
+        registry = registry_for(near)
+        near.create_topic("orders")
+        number = registry.register("orders-value", SchemaText('"string"'))
+        port = host.port
+    with near:
+        with Host(folder, port=port):
+            assert registry.latest("orders-value").id == number
+        with Host(folder, port=port):
+            assert len(near.topics()) == 1
 
 
 def test_a_proof_that_was_passed_on_is_none(folder: Path) -> None:
@@ -268,12 +343,12 @@ def test_a_url_where_no_log_is(folder: Path) -> None:
 
 def test_another_version_of_the_protocol_is_refused_by_both_sides(folder: Path) -> None:
     with (
-        impostor(b"{}", {"Duolog-Protocol": "2"}) as (address, _),
-        pytest.raises(UnsupportedFormat, match="version '2'"),
+        impostor(b"{}", {"Duolog-Protocol": "1"}) as (address, _),
+        pytest.raises(UnsupportedFormat, match="version '1'"),
     ):
         reach(url=f"http://{address}", token=TOKEN, remote=BRIEF)
     with Host(folder) as host:
-        for version in ({}, {"Duolog-Protocol": "2"}):
+        for version in ({}, {"Duolog-Protocol": "1"}, {"Duolog-Protocol": str(VERSION + 1)}):
             connection = http.client.HTTPConnection("127.0.0.1", host.port, timeout=10)
             headers = {**version, "Authorization": f"Bearer {TOKEN}"}
             connection.request("GET", "/v1/internal/hello", headers=headers)

@@ -25,8 +25,10 @@ from duolog.avro.embedded import registry_of
 from duolog.avro.registry.guard import TokenGuard
 from duolog.avro.registry.rest import registry_router
 from duolog.bridge.internal import internal_router
+from duolog.bridge.local_callers import LocalCallers
 from duolog.log.embedded import EmbeddedLog
 from duolog.log.options import LogOptions
+from duolog.server.authorization import token_in
 from tests.support.registry_server import Certificate
 
 TOKEN = "a-token-for-tests"
@@ -34,11 +36,11 @@ _STOP_SECONDS = 30
 
 
 def host_app(log: EmbeddedLog, *, token: str = TOKEN, **served: Any) -> Any:
-    """What a host serves for Duolog itself, to those who bring the log's secret or this token."""
-    secret = log.secret()
+    """What a host serves for Duolog itself, to those of this machine and those with this token."""
+    local = LocalCallers(log.log_id, log.secret())
     app = FastAPI(openapi_url=None)
     app.include_router(
-        internal_router(log, secret=secret, admits=lambda brought, _: brought == token, **served)
+        internal_router(log, local=local, admits=lambda brought, _: brought == token, **served)
     )
 
     @cache
@@ -46,10 +48,13 @@ def host_app(log: EmbeddedLog, *, token: str = TOKEN, **served: Any) -> Any:
         """Made when it is asked for: its many routes take longer than most tests."""
         registry = FastAPI(openapi_url=None)
         registry.include_router(registry_router(registry_of(log)), prefix="/registry")
-        return TokenGuard(registry, [SecretStr(secret), SecretStr(token)])
+        return registry
 
     async def entry(scope: Any, receive: Any, send: Any) -> None:
-        to = registry() if scope["path"].startswith("/registry") else app
+        to: Any = app
+        if scope["path"].startswith("/registry"):
+            is_local = local.knows(token_in(scope["headers"]) or "")
+            to = registry() if is_local else TokenGuard(registry(), [SecretStr(token)])
         await to(scope, receive, send)
 
     return entry

@@ -51,7 +51,7 @@ def test_what_is_no_address_says_what_is(text: str) -> None:
 
 def test_a_socket_is_set_so_that_small_answers_and_dead_clients_do_not_wait() -> None:
     with listen(LOOPBACK) as listener:
-        address = taken(listener, LOOPBACK)
+        address = taken(listener)
         with socket.create_connection((address.host, address.port)):
             accepted, _ = listener.accept()
             with accepted:
@@ -60,9 +60,14 @@ def test_a_socket_is_set_so_that_small_answers_and_dead_clients_do_not_wait() ->
         assert address.port > 0
 
 
+def test_a_name_becomes_the_numbers_that_were_taken() -> None:
+    with listen(Address("localhost", 0)) as listener:
+        assert taken(listener).host == "127.0.0.1"
+
+
 def test_a_port_that_is_taken_and_a_host_that_is_not_here_are_named() -> None:
     with listen(LOOPBACK) as listener:
-        address = taken(listener, LOOPBACK)
+        address = taken(listener)
         with pytest.raises(PortTaken, match=rf"127.0.0.1 port {address.port}: .*port 0"):
             listen(address)
     with pytest.raises(InvalidSetting, match=r"Cannot listen on 'no.such.host.invalid'"):
@@ -83,6 +88,10 @@ def test_beyond_this_machine_a_host_wants_tokens_and_says_how_to_make_one(text: 
     ("listened", "advertised", "tls", "url"),
     [
         ("127.0.0.1:0", None, False, "http://127.0.0.1:9"),
+        ("localhost:0", None, False, "http://127.0.0.1:9"),
+        ("localhost:0", None, True, "https://127.0.0.1:9"),
+        ("log-host:0", None, True, "https://log-host:9"),
+        ("log-host:0", None, False, "http://10.0.0.1:9"),
         ("0.0.0.0:0", None, False, "http://127.0.0.1:9"),
         ("[::]:0", None, False, "http://[::1]:9"),
         ("10.0.0.1:0", None, True, "https://10.0.0.1:9"),
@@ -95,7 +104,8 @@ def test_the_url_is_one_that_can_be_asked(
     address = Address.of(listened)
     files = TlsFiles(Path("cert.pem")) if tls else None
     options = HostOptions(address, advertised, tls=files)
-    assert options.url(Address(address.host, 9)) == url
+    numbers = {"localhost": "127.0.0.1", "log-host": "10.0.0.1"}
+    assert options.url(Address(numbers.get(address.host, address.host), 9)) == url
 
 
 def test_tls_files_are_tried_before_anything_is_opened(tmp_path: Path) -> None:

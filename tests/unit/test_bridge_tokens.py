@@ -16,9 +16,11 @@ from duolog.bridge.http.callers import ANYBODY, THIS_MACHINE, Caller, Role
 from duolog.bridge.http.doorkeeper import Doorkeeper
 from duolog.bridge.http.tokens import add_token, caller_of, hash_of, read_tokens
 from duolog.bridge.journal import Journal
+from duolog.bridge.local_callers import LocalCallers
 from duolog.bridge.metrics.names import TOKEN_RELOAD_FAILURES, TOKENS
 from duolog.bridge.metrics.tally import Tally
 from duolog.errors import InvalidSetting, NameTaken
+from duolog.reach.protocol import local_token, new_nonce
 
 BILLING = Caller("billing", Role.SERVICE, ("orders", "invoices.*"))
 LINE = {"name": "a", "role": "user", "sha256": hash_of("t")}
@@ -194,12 +196,35 @@ def test_an_emptied_file_lets_nobody_in(tmp_path: Path) -> None:
     assert keeper.wants_tokens
 
 
-def test_the_secret_of_the_logs_directory_is_taken_too(tmp_path: Path) -> None:
+def test_who_knows_the_secret_of_the_logs_folder_is_let_in_too(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     add_token(path, BILLING)
     keeper, _, _ = doorkeeper(path)
-    assert keeper.caller("s" * 64) is None
-    keeper.trust("s" * 64)
-    assert keeper.caller("s" * 64) == THIS_MACHINE
-    assert keeper.caller("s" * 63) is None
-    assert keeper.caller("é") is None
+    local = LocalCallers("a log", "ab" * 32)
+    token = local_token(local.secret, new_nonce(), local.nonce, local.log_id)
+    assert keeper.caller(token) is None
+    keeper.trust(local)
+    assert keeper.caller(token) == THIS_MACHINE
+    assert keeper.caller(local.secret) is None
+
+
+def test_a_local_token_is_of_one_secret_one_run_and_one_log() -> None:
+    local = LocalCallers("a log", "ab" * 32)
+    nonce = new_nonce()
+    token = local_token(local.secret, nonce, local.nonce, local.log_id)
+    assert local.knows(token)
+    assert local.secret not in token
+    for other in (
+        local_token("cd" * 32, nonce, local.nonce, local.log_id),
+        local_token(local.secret, nonce, new_nonce(), local.log_id),
+        local_token(local.secret, nonce, local.nonce, "another"),
+        token.replace(nonce, new_nonce()),
+        token[:-1],
+        token + "0",
+        token.partition(".")[2],
+        local.proof(nonce, "http://127.0.0.1:1"),
+        local.secret,
+        "duolog-local.é.",
+        "",
+    ):
+        assert not local.knows(other)

@@ -64,7 +64,7 @@ from duolog.reach.calls import CALLS, GET_TOPIC
 from duolog.reach.failures import error_of, failure_of, status_of
 from duolog.reach.frames import from_frames, to_frames
 from duolog.reach.options import RemoteOptions
-from duolog.reach.protocol import new_nonce, proof_of
+from duolog.reach.protocol import local_token, new_nonce, proof_of
 from duolog.reach.secret import Secret
 from duolog.reach.wire import from_wire, to_wire
 
@@ -306,19 +306,22 @@ def test_a_secret_is_shown_to_nobody_who_does_not_ask() -> None:
         assert not wrong or wrong not in str(refusal.value)
 
 
-def test_a_proof_is_of_one_question_one_log_and_one_address() -> None:
-    secret, nonce = "ab" * 32, new_nonce()
+def test_a_proof_is_of_one_question_one_run_one_log_and_one_address() -> None:
+    secret, nonce, host = "ab" * 32, new_nonce(), new_nonce()
     proofs = {
-        proof_of(secret, nonce, "log", "a:1"),
-        proof_of(secret, new_nonce(), "log", "a:1"),
-        proof_of(secret, nonce, "other", "a:1"),
-        proof_of(secret, nonce, "log", "a:2"),
-        proof_of("cd" * 32, nonce, "log", "a:1"),
+        proof_of(secret, nonce, host, "log", "a:1"),
+        proof_of(secret, new_nonce(), host, "log", "a:1"),
+        proof_of(secret, nonce, new_nonce(), "log", "a:1"),
+        proof_of(secret, nonce, host, "other", "a:1"),
+        proof_of(secret, nonce, host, "log", "a:2"),
+        proof_of("cd" * 32, nonce, host, "log", "a:1"),
+        local_token(secret, nonce, host, "log").rpartition(".")[2],
     }
-    assert len(proofs) == 5
+    assert len(proofs) == 7
     for wrong in ("", "short", "z" * 64):
-        with pytest.raises(InvalidRequest):
-            proof_of(secret, wrong, "log", "a:1")
+        for nonces in ((wrong, host), (nonce, wrong)):
+            with pytest.raises(InvalidRequest):
+                proof_of(secret, *nonces, "log", "a:1")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,9 @@
     listen = "127.0.0.1:7070"       --listen
     tokens = "tokens"               --tokens
 
+    [registry]                      DUOLOG_REGISTRY (JSON)
+    listen = "127.0.0.1:8081"       --listen of `duolog registry`; all else is as in [serve]
+
     [kafka]                         DUOLOG_KAFKA (JSON)
     "bootstrap.servers" = "h:9092"  --bootstrap-servers
     "sasl.username" = "…"           -X sasl.username=…: Kafka's names
@@ -39,6 +42,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -96,6 +100,14 @@ class ServeSettings(BaseModel):
                 raise InvalidSetting("TLS takes a certificate: give tls_certificate too.")
             return None
         return TlsFiles(self.tls_certificate, self.tls_key, self.tls_client_ca)
+
+
+class RegistrySettings(BaseModel):
+    """Where `duolog registry` listens. All else is as for `duolog serve`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    listen: str = "127.0.0.1:8081"  # where clients look for a registry
 
 
 class TopicsSettings(BaseModel):
@@ -160,6 +172,7 @@ class Settings(BaseSettings):
     kafka: dict[str, SecretStr] = {}  # here too
     mirror: MirrorSettings = MirrorSettings()
     serve: ServeSettings = ServeSettings()
+    registry: RegistrySettings = RegistrySettings()
     topics: TopicsSettings = TopicsSettings()
     sql: SqlSettings = SqlSettings()
 
@@ -223,6 +236,12 @@ class Settings(BaseSettings):
             ),
         )
 
+    def registry_options(self) -> HostOptions:
+        """How to serve a log's registry by itself."""
+        from duolog.server.address import Address
+
+        return replace(self.host_options(), listen=Address.of(self.registry.listen), advertise=None)
+
 
 def load_settings(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> Settings:
     """The settings in force. Flags that are None were not given; a file that is named must be."""
@@ -267,6 +286,7 @@ def _read_file(path: Path) -> dict[str, Any]:
     _check_known(found, Settings, str(path))
     tables: dict[str, type[BaseModel]] = {
         "serve": ServeSettings,
+        "registry": RegistrySettings,
         "topics": TopicsSettings,
         "sql": SqlSettings,
         "mirror": MirrorSettings,

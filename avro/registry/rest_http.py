@@ -2,8 +2,8 @@
 
 - Paths are matched as they were sent: `/subjects/a%2Fb/versions` is subject `a/b`. A slash at the
   end makes no difference.
-- Bodies are JSON, whichever of the four media types they come as; answers are what `Accept` likes
-  best of three.
+- Bodies are JSON, and say so by one of four media types: what says nothing may come from any page
+  in a browser. Answers are what `Accept` likes best of three.
 - Errors are a JSON object with `error_code` and `message`, also those of the framework.
 """
 
@@ -134,8 +134,8 @@ class RegistryRoute(APIRoute):
 
     async def _with_body(self, request: Request) -> Request:
         """The same request with its body read, and known to be JSON."""
-        sent_as = request.headers.get("content-type", _READ[0]).partition(";")[0].strip().lower()
-        if sent_as not in _READ:
+        sent_as = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if sent_as and sent_as not in _READ:
             raise HTTPException(415)
         if _declared_bytes(request) > self.max_body_bytes:
             raise self._too_large()
@@ -147,6 +147,8 @@ class RegistryRoute(APIRoute):
                 raise self._too_large()
             chunks.append(chunk)
         body = b"".join(chunks)
+        if body and not sent_as:
+            raise HTTPException(415)
         if _SURROGATE.search(body):
             _check_characters(body)
         others = [header for header in request.scope["headers"] if header[0] != b"content-type"]

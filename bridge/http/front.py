@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
+from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,10 +26,17 @@ _ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 class Front:
     """In front of everything else."""
 
-    def __init__(self, application: ASGIApp, tally: Tally, journal: Journal) -> None:
+    def __init__(
+        self,
+        application: ASGIApp,
+        tally: Tally,
+        journal: Journal,
+        endpoint_of: Callable[[str], str] = endpoint_of,
+    ) -> None:
         self._application = application
         self._tally = tally
         self._journal = journal
+        self._endpoint_of = endpoint_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -36,7 +44,7 @@ class Front:
             return
         began = time.perf_counter()
         request_id = scope[REQUEST_ID] = _request_id(scope)
-        endpoint = scope[ENDPOINT] = endpoint_of(scope["path"])
+        endpoint = scope[ENDPOINT] = self._endpoint_of(scope["path"])
         status = 0
 
         async def answer(message: Message) -> None:

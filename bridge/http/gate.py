@@ -11,6 +11,7 @@ from duolog.bridge.http.answers import Refusal, json_response
 from duolog.bridge.http.callers import ANYBODY
 from duolog.bridge.http.doorkeeper import Doorkeeper
 from duolog.bridge.http.front import ENDPOINT
+from duolog.bridge.http.pages import brings_what_a_browser_keeps, is_of_another_site
 from duolog.bridge.metrics.names import REFUSED
 from duolog.bridge.metrics.tally import Tally
 from duolog.server.address import is_loopback
@@ -30,6 +31,12 @@ _FOREIGN_NAME = Refusal(
     "Forbidden",
     "Without tokens this host answers only to names of this machine, like localhost: a page in a "
     "browser could reach it by another. Ask it by 127.0.0.1, or give it tokens.",
+)
+_FOREIGN_PAGE = Refusal(
+    403,
+    "Forbidden",
+    "A page of another site asked for this in a browser, and it is not this host's own. Programs "
+    "leave the headers Origin and Sec-Fetch-Site out.",
 )
 _UNKNOWN_TOKEN = Refusal(
     401,
@@ -68,7 +75,13 @@ class Gate:
     def _refusal(self, scope: Scope) -> Refusal | None:
         need = need_of(scope[ENDPOINT], scope["method"], users_consume=self._users_consume)
         scope[CALLER] = ANYBODY
-        if not self._doorkeeper.wants_tokens:
+        headers = scope["headers"]
+        wants_tokens = self._doorkeeper.wants_tokens
+        could_be_any_page = not wants_tokens or brings_what_a_browser_keeps(headers)
+        if could_be_any_page and is_of_another_site(headers, self._known_as):
+            self._tally.add(REFUSED, "page")
+            return _FOREIGN_PAGE
+        if not wants_tokens:
             if self._is_asked_by_own_name(scope):
                 return None
             self._tally.add(REFUSED, "name")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,24 +16,21 @@ from duolog.bridge.http.app import host_app
 from duolog.bridge.http.doorkeeper import Doorkeeper
 from duolog.bridge.http.host import Host
 from duolog.bridge.internal.router import internal_router
-from duolog.bridge.journal import Journal, JournalHandler
+from duolog.bridge.journal import Journal
 from duolog.bridge.local_callers import LocalCallers
 from duolog.bridge.metrics.mirrored import MIRROR_WORKER, Mirrored
 from duolog.bridge.metrics.tally import Tally
 from duolog.bridge.serve.child import WorkerCommand
-from duolog.bridge.serve.connections import Connections
 from duolog.bridge.serve.duties import Duties
+from duolog.bridge.serve.guarded import guarded_server
 from duolog.bridge.serve.options import HostOptions
-from duolog.bridge.serve.watched import watched_protocol
 from duolog.bridge.serve.worker import Worker
 from duolog.clock import Clock
 from duolog.log import EmbeddedLog
 from duolog.server.listener import listen, taken
-from duolog.server.run import allow_many_connections, stoppable_server
+from duolog.server.run import allow_many_connections
 
-_KEEP_ALIVE_SECONDS = 75  # clients think between two polls
 _SWITCH_SECONDS = 0.0001  # of Python's lock: a publish takes it five times, between reads of others
-_LOGGERS = ("uvicorn.error", "asyncio", "duolog.bridge")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +90,16 @@ def serve(
                 groups=host.groups,
             ),
         )
-        ending.enter_context(_into_journal(journal))
         server = ending.enter_context(
-            stoppable_server(
+            guarded_server(
                 application,
+                rules,
+                options.tls,
+                tally,
+                journal,
                 when_stopping=partial(_stop_waiting, host, running),
                 before_stopping=partial(asyncio.to_thread, _stop, running),
-                http=watched_protocol(Connections(rules, tally, journal)),
-                log_config=None,
                 lifespan="on",
-                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-                **({} if options.tls is None else options.tls.server_options()),
             )
         )
         ending.enter_context(
@@ -161,17 +156,3 @@ def _admits(doorkeeper: Doorkeeper, token: str, call: str) -> bool:
     """Whether a token is enough for a call of another Duolog process."""
     caller = doorkeeper.caller(token or None)
     return caller is not None and lacks(caller, need_of_call(call)) is None
-
-
-@contextmanager
-def _into_journal(journal: Journal) -> Iterator[None]:
-    """What the server's libraries complain of goes into the journal too."""
-    handler = JournalHandler(journal)
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    for logger in loggers:
-        logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.removeHandler(handler)

@@ -85,13 +85,12 @@ def _findings(settings: Settings, kafka: KafkaSettings | None) -> Iterator[Findi
 def _ports(settings: Settings) -> Iterator[Finding]:
     from duolog.cli import checkup_machine
     from duolog.cli.kafka import DEFAULT_PORT as KAFKA_PORT
-    from duolog.cli.registry import DEFAULT_PORT as REGISTRY_PORT
     from duolog.server.address import Address
 
-    serve = Address.of(settings.serve.listen)
+    serve, registry = Address.of(settings.serve.listen), Address.of(settings.registry.listen)
     for host, number, what in (
         (serve.host, serve.port, "serve"),
-        ("127.0.0.1", REGISTRY_PORT, "registry"),
+        (registry.host, registry.port, "registry"),
         ("127.0.0.1", KAFKA_PORT, "kafka"),
     ):
         if number:

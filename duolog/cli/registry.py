@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -12,82 +12,72 @@ from duolog.cli import output
 from duolog.cli.opening import settings_with_log
 from duolog.cli.options import AsJson, LogFolder
 from duolog.errors import InvalidSetting
-from duolog.server.address import Address
 
-if TYPE_CHECKING:
-    from pydantic import SecretStr
-
-TOKEN_VARIABLE = "DUOLOG_REGISTRY_TOKEN"  # noqa: S105 - the variable's name, not a token
-DEFAULT_PORT = 8081  # where clients look for a registry
-_MIN_TOKEN_LENGTH = 16
+_FORMER_VARIABLE: Final = "DUOLOG_REGISTRY_TOKEN"
+_MAKE_TOKENS: Final = (
+    "Make one with `duolog token create --role dba --name NAME --file tokens` and give --tokens "
+    "tokens."
+)
 
 
 def registry(
     log: LogFolder = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")
-    ] = DEFAULT_PORT,
-    token_file: Annotated[
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Address to listen on; port 0 takes a free one.",
+            show_default="127.0.0.1:8081",
+        ),
+    ] = None,
+    tokens: Annotated[
         Path | None,
-        typer.Option(help=f"File with one token a line; else {TOKEN_VARIABLE}."),
+        typer.Option(help="Who may ask: the file that `duolog token create` writes."),
     ] = None,
     as_json: AsJson = False,
+    host: Annotated[str | None, typer.Option(hidden=True)] = None,
+    port: Annotated[str | None, typer.Option(hidden=True)] = None,
+    token_file: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Serve the log's schema registry, as Confluent's clients speak to one.
 
     It owns the log while it runs. Beyond loopback it wants tokens, which
-    clients send as bearer token or as the password of basic auth.
+    clients send as bearer token or as the password of basic auth: `service`
+    reads and registers, `dba` also changes and deletes.
     """
-    from duolog.server.listener import listen, taken
-    from duolog.server.run import check_installed, stoppable_server
+    from duolog.server.run import check_installed
 
+    _refuse_former_words(host, port, token_file)
     check_installed(("fastapi", "uvicorn"), "The registry", "registry")
-    from duolog.avro.embedded import open_log, registry_of
-    from duolog.avro.registry.app import registry_app
-    from duolog.avro.registry.guard import TokenGuard
+    from duolog.avro.embedded import open_log
+    from duolog.bridge.journal import Journal, Level
+    from duolog.bridge.serve.registry import serve_registry
 
-    address = Address(host, port)
-    tokens = _tokens(token_file)
-    if not tokens and not address.is_loopback:
-        raise InvalidSetting(
-            f"Listening on {host}, beyond this machine, takes a token. Make one with "
-            f"`python -c 'import secrets; print(secrets.token_hex(32))' > token` and give "
-            "--token-file token."
-        )
-    settings, path = settings_with_log(log)
-    with (
-        listen(address) as listener,
-        open_log(path, options=settings.log_options()) as opened,
-        stoppable_server(TokenGuard(registry_app(registry_of(opened)), tokens)) as server,
-    ):
-        url = taken(listener).url()
+    flags = {"serve": {"tokens": tokens}, "registry": {"listen": listen}}
+    settings, path = settings_with_log(log, flags=flags)
+
+    def say(url: str, folder: str) -> None:
         if as_json:
-            output.json_line({"registry": url, "log": str(opened.folder)})
+            output.json_line({"registry": url, "log": folder})
         else:
-            output.note(f"Schema registry of {opened.folder} on {url}. Ctrl-C ends it.")
+            output.note(f"Schema registry of {folder} on {url}. Ctrl-C ends it.")
         output.flush()
-        server.run(sockets=[listener])
+
+    serve_registry(
+        lambda: open_log(path, options=settings.log_options()),
+        settings.registry_options(),
+        Journal(as_json=as_json, level=Level.WARNING),
+        when_started=say,
+    )
 
 
-def _tokens(file: Path | None) -> list[SecretStr]:
-    from pydantic import SecretStr
-
-    if file is None:
-        found = [os.environ.get(TOKEN_VARIABLE, "").strip()]
-        source = TOKEN_VARIABLE
-    else:
-        try:
-            found = [line.strip() for line in file.read_text().splitlines()]
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidSetting(f"The token file {file} cannot be read: {error}.") from error
-        source = str(file)
-        if not any(found):
-            raise InvalidSetting(f"The token file {file} holds no token.")
-    tokens = [token for token in found if token]
-    if any(len(token) < _MIN_TOKEN_LENGTH for token in tokens):
+def _refuse_former_words(host: str | None, port: str | None, token_file: str | None) -> None:
+    """Say what to write in place of what was taken once."""
+    if host is not None or port is not None:
         raise InvalidSetting(
-            f"A token in {source} is shorter than {_MIN_TOKEN_LENGTH} characters: too easy to "
-            "guess. Make a longer one."
+            f"--host and --port are one option now: --listen {host or '127.0.0.1'}:{port or 8081}."
         )
-    return [SecretStr(token) for token in tokens]
+    if token_file is not None:
+        raise InvalidSetting(f"--token-file is --tokens now, a file of hashes. {_MAKE_TOKENS}")
+    if os.environ.get(_FORMER_VARIABLE):
+        raise InvalidSetting(f"{_FORMER_VARIABLE} is not taken any more. {_MAKE_TOKENS}")

@@ -12,19 +12,22 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, cast
 
+import psutil
 import pytest
 
 from duolog import open_log
 from duolog.avro.embedded import registry_of
 from duolog.avro.registry.port import SchemaText
+from duolog.bridge.http.callers import Caller, Role
+from duolog.bridge.http.tokens import add_token
 
 DEADLINE_SECONDS = 60
 REGISTRY = [sys.executable, "-m", "duolog.cli", "registry"]
-TOKEN = "0123456789abcdef0123456789abcdef"
 SCHEMA = json.dumps({"schema": '"string"'}).encode()
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
@@ -58,8 +61,16 @@ def address(process: subprocess.Popen[bytes]) -> str:
     return str(json.loads(line)["registry"])
 
 
-def answer(url: str, content: bytes | None = None, authorization: str = "") -> tuple[int, str]:
-    request = urllib.request.Request(url, content, {"Content-Type": "application/json"})
+def answer(
+    url: str,
+    content: bytes | None = None,
+    authorization: str = "",
+    *,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    method: str | None = None,
+) -> tuple[int, str]:
+    said = {"Content-Type": "application/json", **headers}
+    request = urllib.request.Request(url, content, said, method=method)
     if authorization:
         request.add_header("Authorization", authorization)
     try:
@@ -75,7 +86,7 @@ def basic(password: str) -> str:
 
 
 def test_what_is_registered_is_in_the_log_afterwards(start: Start, tmp_path: Path) -> None:
-    served = start("--port", "0")
+    served = start("--listen", "127.0.0.1:0")
     url = address(served)
     status, body = answer(f"{url}/subjects/orders-value/versions", SCHEMA)
     assert (status, json.loads(body)["id"]) == (200, 1)
@@ -88,7 +99,7 @@ def test_what_is_registered_is_in_the_log_afterwards(start: Start, tmp_path: Pat
 def test_what_the_log_registered_is_served(start: Start, tmp_path: Path) -> None:
     with open_log(tmp_path / "log") as log:
         registry_of(log).register("orders-key", SchemaText('"long"'))
-    url = address(start("--port", "0"))
+    url = address(start("--listen", "127.0.0.1:0"))
     assert answer(f"{url}/subjects") == (200, '["orders-key"]')
 
 
@@ -96,7 +107,7 @@ def test_what_the_log_registered_is_served(start: Start, tmp_path: Path) -> None
 def test_a_signal_ends_it_and_leaves_the_log_free(
     start: Start, tmp_path: Path, number: signal.Signals
 ) -> None:
-    served = start("--port", "0")
+    served = start("--listen", "127.0.0.1:0")
     address(served)
     served.send_signal(number)
     out, err = served.communicate(timeout=DEADLINE_SECONDS)
@@ -106,36 +117,49 @@ def test_a_signal_ends_it_and_leaves_the_log_free(
 
 
 def test_only_those_with_a_token_may_speak(start: Start, tmp_path: Path) -> None:
-    (tmp_path / "tokens").write_text(f"another-token-of-somebody-else\n{TOKEN}\n")
-    url = address(start("--port", "0", "--token-file", "tokens"))
-    refused = (401, '{"error_code": 401, "message": "Unauthorized"}')
-    wrong = ["", f"Bearer {TOKEN[:-1]}", basic("no"), "Basic %%%", f"Digest {TOKEN}", "Bearer"]
-    assert [answer(f"{url}/subjects", authorization=each) for each in wrong] == [refused] * 6
-    assert answer(f"{url}/subjects", authorization=f"Bearer {TOKEN}") == (200, "[]")
-    assert answer(f"{url}/subjects", authorization=basic(TOKEN)) == (200, "[]")
+    token = add_token(tmp_path / "tokens", Caller("billing", Role.SERVICE))
+    url = address(start("--listen", "127.0.0.1:0", "--tokens", "tokens"))
+    wrong = ["", f"Bearer {token[:-1]}", basic("no"), "Basic %%%", f"Digest {token}", "Bearer"]
+    for each in wrong:
+        status, body = answer(f"{url}/subjects", authorization=each)
+        assert (status, json.loads(body)["error_code"]) == (401, 401)
+    assert answer(f"{url}/subjects", authorization=f"Bearer {token}") == (200, "[]")
+    assert answer(f"{url}/subjects", authorization=basic(token)) == (200, "[]")
 
 
-def test_the_token_may_come_from_the_environment(start: Start) -> None:
-    url = address(start("--port", "0", DUOLOG_REGISTRY_TOKEN=TOKEN))
-    assert answer(f"{url}/subjects")[0] == 401
-    assert answer(f"{url}/subjects", authorization=f"Bearer {TOKEN}")[0] == 200
+def test_a_token_may_do_what_its_role_may(start: Start, tmp_path: Path) -> None:
+    tokens = {role: add_token(tmp_path / "tokens", Caller(role.word, role)) for role in Role}
+    url = address(start("--listen", "127.0.0.1:0", "--tokens", "tokens"))
+
+    def statuses(path: str, content: bytes | None = None, method: str | None = None) -> list[int]:
+        return [
+            answer(f"{url}{path}", content, f"Bearer {token}", method=method)[0]
+            for token in tokens.values()
+        ]
+
+    assert statuses("/subjects") == [403, 200, 200, 200]
+    assert statuses("/openapi.json") == [403, 200, 200, 200]
+    assert statuses("/subjects/s/versions", SCHEMA) == [403, 200, 200, 200]
+    assert statuses("/subjects/none", method="DELETE") == [403, 403, 404, 404]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "variables", "said"),
     [
-        (("--host", "0.0.0.0", "--port", "0"), "takes a token"),
-        (("--token-file", "none"), "cannot be read"),
-        (("--token-file", "empty"), "holds no token"),
-        (("--token-file", "short"), "too easy to guess"),
+        (("--listen", "0.0.0.0:0"), {}, "takes tokens"),
+        (("--tokens", "none"), {}, "There is no token file none"),
+        (("--tokens", "other"), {}, "is not as `duolog token create` writes it"),
+        (("--host", "0.0.0.0", "--port", "9"), {}, "--listen 0.0.0.0:9"),
+        (("--port", "9"), {}, "--listen 127.0.0.1:9"),
+        (("--token-file", "other"), {}, "--token-file is --tokens now"),
+        ((), {"DUOLOG_REGISTRY_TOKEN": "hunter2"}, "duolog token create --role dba"),
     ],
 )
-def test_what_would_be_open_to_all_is_refused(
-    start: Start, tmp_path: Path, arguments: tuple[str, ...], said: str
+def test_what_would_be_open_to_all_and_former_words_are_refused(
+    start: Start, tmp_path: Path, arguments: tuple[str, ...], variables: dict[str, str], said: str
 ) -> None:
-    (tmp_path / "empty").write_text("\n \n")
-    (tmp_path / "short").write_text("hunter2\n")
-    refused = start(*arguments)
+    (tmp_path / "other").write_text("hunter2\n")
+    refused = start(*arguments, **variables)
     _, err = refused.communicate(timeout=DEADLINE_SECONDS)
     assert refused.returncode == 1
     error = json.loads(err)
@@ -145,10 +169,43 @@ def test_what_would_be_open_to_all_is_refused(
     assert not (tmp_path / "log").exists()
 
 
+def test_without_tokens_it_answers_to_no_page_of_another_site(start: Start) -> None:
+    url = address(start("--listen", "127.0.0.1:0"))
+    path = f"{url}/subjects/s/versions"
+    for said in (
+        {"Host": "evil.example"},
+        {"Origin": "https://evil.example"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ):
+        status, body = answer(path, SCHEMA, headers=said)
+        assert (status, json.loads(body)["error_code"]) == (403, 403)
+    assert answer(path, SCHEMA, headers={"Content-Type": ""})[0] == 415
+    assert answer(f"{url}/subjects") == (200, "[]")
+
+
+def test_clients_that_are_slow_or_endless_are_hung_up_on(start: Start) -> None:
+    served = start("--listen", "127.0.0.1:0", DUOLOG_SERVE__HEADERS_WITHIN_SECONDS="0.2")
+    url = address(served)
+    place = ("127.0.0.1", int(url.rpartition(":")[2]))
+    before = psutil.Process(served.pid).memory_info().rss
+    with socket.create_connection(place, timeout=DEADLINE_SECONDS) as endless:
+        endless.sendall(b"GET /subjects HTTP/1.1\r\nHost: localhost\r\nX: ")
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            endless.sendall(b"x" * 300_000_000)
+    assert psutil.Process(served.pid).memory_info().rss - before < 50 << 20
+    with socket.create_connection(place, timeout=DEADLINE_SECONDS) as slow:
+        slow.sendall(b"GET /subjects HTTP/1.1\r\nHost: localhost\r\n")
+        heard = b""
+        while said := slow.recv(1 << 16):
+            heard += said
+        assert b" 408 " in heard.splitlines()[0]
+    assert answer(f"{url}/subjects") == (200, "[]")
+
+
 def test_a_port_that_is_taken_is_named(start: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        refused = start("--port", str(port))
+        refused = start("--listen", f"127.0.0.1:{port}")
         _, err = refused.communicate(timeout=DEADLINE_SECONDS)
     assert refused.returncode == 1
     assert f"port {port}" in json.loads(err)["error"]

@@ -33,7 +33,6 @@ from duolog.avro.reading import ValueReader
 from duolog.avro.registry.app import registry_app
 from duolog.avro.registry.client import RegistryClient
 from duolog.avro.registry.documents import MemoryDocuments
-from duolog.avro.registry.guard import TokenGuard
 from duolog.avro.registry.options import RegistryOptions
 from duolog.avro.registry.port import SchemaReference as OurReference
 from duolog.avro.registry.port import SchemaText
@@ -47,6 +46,7 @@ from duolog.log.batch import RECORD_SCHEMA
 from duolog.log.routing.codec import Part, Subject
 from tests.integration.confluent_values import CASES, SOME_UUID, Case
 from tests.support.registry_server import make_certificate, serving
+from tests.support.token_guard import TokenGuard
 
 _topics = (f"orders{number}" for number in itertools.count())
 

@@ -40,6 +40,8 @@ def ask(client: TestClient, call: str, body: Any = None, **more: Any) -> Any:
     method, _, path = call.partition(" ")
     if body is not None:
         more["json"] = body
+    if "content" in more:
+        more.setdefault("headers", {"content-type": MEDIA_TYPE})
     return client.request(method, path, **more)
 
 
@@ -78,14 +80,20 @@ def check(step: Step, answer: Any) -> None:
         "application/vnd.schemaregistry+json",
         "application/json; charset=utf-8",
         "application/octet-stream",
-        None,
     ],
 )
-def test_bodies_are_json_whatever_they_are_called(shared: TestClient, sent_as: str | None) -> None:
-    headers = {} if sent_as is None else {"content-type": sent_as}
-    body = json.dumps(sent(A)).encode()
+def test_bodies_are_json_whatever_they_are_called(shared: TestClient, sent_as: str) -> None:
+    body, headers = json.dumps(sent(A)).encode(), {"content-type": sent_as}
     response = ask(shared, "POST /subjects/s/versions", content=body, headers=headers)
     assert response.status_code == 200
+
+
+def test_a_body_that_says_nothing_may_come_from_any_page(shared: TestClient) -> None:
+    """A browser sends it across sites without asking first."""
+    body = json.dumps(sent(A)).encode()
+    for headers in ({}, {"content-type": ""}, {"content-type": ";"}):
+        response = ask(shared, "POST /subjects/s/versions", content=body, headers=headers)
+        assert refused(response) == (415, 415, "HTTP 415 Unsupported Media Type")
 
 
 @pytest.mark.parametrize("sent_as", ["text/plain", "application/xml", "multipart/form-data"])

@@ -205,3 +205,66 @@ def test_no_token_is_ever_said(guarded: Guarded, tmp_path: Path) -> None:
             assert token not in text
             assert token.removeprefix("duolog_")[:16] not in text
     assert said.count("\n") > 20
+
+
+def page(origin: str | None, site: str | None = None) -> dict[str, str]:
+    """What a browser says of itself."""
+    said = {"Origin": origin, "Sec-Fetch-Site": site}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+FOREIGN_PAGES = [
+    page("https://evil.example"),
+    page("null"),
+    page("file://"),
+    page("http://localhost:1"),
+    page("http://127.0.0.1"),
+    page("http://[::1"),
+    page(""),
+    page(None, "cross-site"),
+    page("http://127.0.0.1:{port}", "Cross-Site"),
+    page("http://127.0.0.1:{port}.evil.example"),
+    page("http://evil.example@127.0.0.1:{port}"),
+]
+
+
+@pytest.fixture(scope="module")
+def open_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLog]:
+    """A host without tokens."""
+    with served(tmp_path_factory.mktemp("open") / "log") as host:
+        host.log.create_topic("orders")
+        yield host
+
+
+@pytest.mark.parametrize("said", FOREIGN_PAGES, ids=str)
+def test_pages_of_other_sites_reach_nothing_where_there_are_no_tokens(
+    open_host: ServedLog, said: dict[str, str]
+) -> None:
+    headers = {name: value.format(port=open_host.port) for name, value in said.items()}
+    for path, content in SERVED.values():
+        assert open_host.ask(path, content, headers=headers).status == 403, path
+    for method, path in (("DELETE", "/registry/subjects/s"), ("PUT", "/registry/config")):
+        assert open_host.ask(path, b"{}", method=method, headers=headers).status == 403
+    assert open_host.log.offsets("orders")[0].next_offset == 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [page("http://127.0.0.1:{port}", "same-origin"), page(None, "none"), page(None, "same-origin")],
+    ids=str,
+)
+def test_the_hosts_own_pages_and_programs_reach_it(
+    open_host: ServedLog, said: dict[str, str]
+) -> None:
+    headers = {name: value.format(port=open_host.port) for name, value in said.items()}
+    assert open_host.ask("/registry/subjects", headers=headers).status == 200
+    assert open_host.ask(*SERVED["offsets"], headers=headers).status == 200
+
+
+def test_a_password_that_a_browser_keeps_is_of_no_use_to_other_sites(guarded: Guarded) -> None:
+    brought = base64.b64encode(f"anyone:{guarded.tokens['service']}".encode()).decode()
+    headers = page("https://evil.example") | {"Authorization": f"Basic {brought}"}
+    refused = guarded.host.ask("/registry/subjects", headers=headers)
+    assert (refused.status, refused.json["error_code"]) == (403, 403)
+    own = page(f"http://127.0.0.1:{guarded.host.port}") | {"Authorization": f"Basic {brought}"}
+    assert guarded.host.ask("/registry/subjects", headers=own).status == 200

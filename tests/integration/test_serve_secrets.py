@@ -179,6 +179,33 @@ def look_at_files(folder: Path, told: Told) -> None:
             told.add(path.name, path.read_bytes())
 
 
+def documented_as_open() -> set[str]:
+    """The paths that docs/security.md says need no token."""
+    text = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
+    table = text.partition("answered without a token:\n\n")[2].partition("\n\n")[0]
+    return {line.split("`")[1] for line in table.splitlines()[2:]}
+
+
+def test_what_is_answered_without_a_token_is_what_the_documents_say(
+    tmp_path: Path, inherited: dict[str, str]
+) -> None:
+    (tmp_path / "duolog.toml").write_text(SETTINGS.partition("[avro]")[0])
+    made_token(tmp_path, "service", inherited)
+    told, answered = Told(), set()
+    with subprocess.Popen(
+        [*DUOLOG, "serve", "--json"], cwd=tmp_path, env=inherited, stdout=subprocess.PIPE
+    ) as host:
+        try:
+            asking = Asking(json.loads(cast("IO[bytes]", host.stdout).readline())["url"], told)
+            for method, path in (*described(asking, told), ("GET", "/openapi.json")):
+                if asking.ask(method, path, {}, []) != 401:
+                    answered.add(path.partition("?")[0])
+        finally:
+            host.terminate()
+            host.wait(DEADLINE_SECONDS)
+    assert answered == documented_as_open()
+
+
 @pytest.mark.parametrize(("form", "most"), [(["--log-json"], 4), ([], 1)], ids=["json", "text"])
 def test_secrets_are_nowhere_to_be_read(
     tmp_path: Path, inherited: dict[str, str], form: list[str], most: int

@@ -22,7 +22,6 @@ from pydantic import SecretStr
 
 import duolog
 from duolog.avro.embedded import registry_of
-from duolog.avro.registry.guard import TokenGuard
 from duolog.avro.registry.rest import registry_router
 from duolog.bridge.internal import internal_router
 from duolog.bridge.local_callers import LocalCallers
@@ -30,6 +29,7 @@ from duolog.log.embedded import EmbeddedLog
 from duolog.log.options import LogOptions
 from duolog.server.authorization import token_in
 from tests.support.registry_server import Certificate
+from tests.support.token_guard import TokenGuard
 
 TOKEN = "a-token-for-tests"
 _STOP_SECONDS = 30

@@ -1,4 +1,4 @@
-"""Who may speak to a registry: holders of a token, as bearer or as the password of basic auth."""
+"""Lets in those who bring a token, in front of any application: as other registries do it."""
 
 from __future__ import annotations
 

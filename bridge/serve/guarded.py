@@ -1,0 +1,59 @@
+"""What every server of ours has in front: limits for clients that are slow, endless or too many."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from duolog.bridge.journal import Journal, JournalHandler
+from duolog.bridge.metrics.tally import Tally
+from duolog.bridge.serve.connections import ConnectionRules, Connections
+from duolog.bridge.serve.options import TlsFiles
+from duolog.bridge.serve.watched import watched_protocol
+from duolog.server.run import stoppable_server
+
+if TYPE_CHECKING:
+    import uvicorn
+
+_KEEP_ALIVE_SECONDS: Final = 75  # clients think between two polls
+_LOGGERS: Final = ("uvicorn.error", "asyncio", "duolog.bridge")
+
+
+@contextmanager
+def guarded_server(
+    application: Any,
+    rules: ConnectionRules,
+    tls: TlsFiles | None,
+    tally: Tally,
+    journal: Journal,
+    **stopping: Any,
+) -> Iterator[uvicorn.Server]:
+    """A server that signals end; `stopping` is as `stoppable_server` has it."""
+    with (
+        _into_journal(journal),
+        stoppable_server(
+            application,
+            http=watched_protocol(Connections(rules, tally, journal)),
+            log_config=None,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            **({} if tls is None else tls.server_options()),
+            **stopping,
+        ) as server,
+    ):
+        yield server
+
+
+@contextmanager
+def _into_journal(journal: Journal) -> Iterator[None]:
+    """What the server's libraries complain of goes into the journal too."""
+    handler = JournalHandler(journal)
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)

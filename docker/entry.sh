@@ -5,8 +5,9 @@
 #     anything else       as `duolog anything else`
 #
 # A container listens beyond loopback, and that takes tokens. The first one is made on the first
-# start and printed once, on stderr; the token file keeps its hash only. It is never made again
-# while that file is there. To have tokens of your own, mount a file and name it in
+# start and written to `first-token` beside the token file, for its owner alone; the token file keeps
+# its hash only. It is never made again while that file is there. It is not printed: logs are kept
+# for long, and read by others. To have tokens of your own, mount a file and name it in
 # DUOLOG_TOKEN_FILE, or pass --tokens.
 #
 #     DUOLOG_LOG           the log's folder
@@ -40,8 +41,7 @@ neighbour() { # NAME ROLE FILE
     if grep -q "\"name\": \"$1\"" "$tokens"; then
         test -s "$3" && return
         # Only its hash is left, which is no use to anybody: take it back.
-        grep -v "\"name\": \"$1\"" "$tokens" > "$tokens.new" || true
-        mv "$tokens.new" "$tokens"
+        duolog token revoke "$1" --file "$tokens" --yes 2> /dev/null
     fi
     made=$(duolog token create --role "$2" --name "$1" --file "$tokens" --json)
     made=${made##*\"token\":\"}
@@ -54,8 +54,12 @@ neighbour() { # NAME ROLE FILE
 
 if [ -n "$tokens" ]; then
     if ! [ -e "$tokens" ]; then
-        echo "The first token of this log:" >&2
-        duolog token create --role "${DUOLOG_FIRST_ROLE:-dba}" --name first --file "$tokens" >&2
+        first=$(dirname "$tokens")/first-token
+        duolog token create --role "${DUOLOG_FIRST_ROLE:-dba}" --name first --file "$tokens" \
+            > "$first.new" 2> /dev/null
+        mv "$first.new" "$first"
+        echo "The first token of this log is in $first. Read it there, keep it elsewhere and" \
+            "remove the file: docker exec CONTAINER cat $first" >&2
     fi
     for each in ${DUOLOG_NEIGHBOURS:-}; do
         rest=${each#*:}

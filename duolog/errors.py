@@ -18,6 +18,7 @@
     │   │   └── ForbiddenTopic          not one of a token's, whether it is there or not
     │   ├── UnknownPartition
     │   ├── UnknownGroup
+    │   │   └── ForbiddenGroup          not one of a token's, whether it is there or not
     │   ├── UnknownRoute
     │   ├── UnknownSubject
     │   ├── UnknownSchema           no schema has this id or version
@@ -150,6 +151,7 @@ __all__ = [
     "EpochGap",
     "EpochTooOld",
     "FolderNotEmpty",
+    "ForbiddenGroup",
     "ForbiddenTopic",
     "GroupHasMembers",
     "HostFailed",
@@ -367,6 +369,10 @@ class UnknownPartition(NotFound):
 
 class UnknownGroup(NotFound):
     """The group has no position here."""
+
+
+class ForbiddenGroup(UnknownGroup):
+    """The caller is limited to other groups, and learns nothing of this one."""
 
 
 class UnknownRoute(NotFound):

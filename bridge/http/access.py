@@ -34,7 +34,7 @@ class Need:
     """What a request asks of its sender. Without a role, nothing."""
 
     role: Role | None
-    all_topics: bool = False  # a token that is limited to some topics is not enough
+    unlimited: bool = False  # a token that is limited in any way is not enough
 
 
 _NEEDS: Final = {
@@ -46,7 +46,7 @@ _NEEDS: Final = {
     PUBLISH: Need(Role.SERVICE),
     LAST_SEQUENCE: Need(Role.SERVICE),
     SQL: Need(Role.SERVICE),  # for its least; each statement asks for itself
-    METRICS: Need(Role.USER, all_topics=True),
+    METRICS: Need(Role.USER, unlimited=True),
     HEALTH: Need(None),
     READY: Need(None),
     DESCRIPTION: Need(None),
@@ -94,7 +94,7 @@ def need_of(endpoint: str, method: str, *, users_consume: bool) -> Need:
     if endpoint == REGISTRY:
         if method in _READING:
             return Need(Role.SERVICE)
-        return Need(Role.DBA if method in _CHANGING else Role.SERVICE, all_topics=True)
+        return Need(Role.DBA if method in _CHANGING else Role.SERVICE, unlimited=True)
     if users_consume and endpoint in _CONSUMING:
         return Need(Role.USER)
     return _NEEDS[endpoint]
@@ -110,8 +110,8 @@ def need_of_statement(statement: Statement, *, users_consume: bool) -> Need:
 def need_of_call(call: str) -> Need:
     """What a call of another Duolog process asks for; one that nobody put in a list, the most."""
     if call in SERVICE_CALLS:
-        return Need(Role.SERVICE, all_topics=True)
-    return Need(Role.DBA if call in DBA_CALLS else Role.SYSTEM, all_topics=True)
+        return Need(Role.SERVICE, unlimited=True)
+    return Need(Role.DBA if call in DBA_CALLS else Role.SYSTEM, unlimited=True)
 
 
 def lacks(caller: Caller, need: Need) -> str | None:
@@ -121,6 +121,6 @@ def lacks(caller: Caller, need: Need) -> str | None:
             f"This takes the role {need.role.word} or a higher one; the token '{caller.name}' has "
             f"{caller.role.word}."
         )
-    if need.all_topics and caller.topics is not None:
-        return f"This takes a token for all topics; '{caller.name}' is limited to some."
+    if need.unlimited and caller.is_limited:
+        return f"This takes a token without limits; '{caller.name}' is limited."
     return None

@@ -12,8 +12,9 @@ from duolog.bridge.http.host import Host
 from duolog.bridge.http.models import MayNameTopic
 from duolog.bridge.metrics.names import REFUSED
 from duolog.bridge.sql.seen_log import SeenLog, UsedLog
-from duolog.errors import ForbiddenTopic, UnknownRoute
+from duolog.errors import ForbiddenGroup, ForbiddenTopic, UnknownRoute
 from duolog.log.model import Topic
+from duolog.server.authorization import token_in
 
 
 class RequestRefused(Exception):
@@ -38,12 +39,34 @@ def shown_caller(request: Request) -> str:
 
 
 def topic_for(host: Host, request: Request, ask: MayNameTopic) -> Topic:
-    """The topic. A token for some topics learns nothing of others, not even that they are there."""
+    """The topic. A token for some topics learns nothing of others, not even that they are there;
+    so it is with the group, where one is named.
+    """
     try:
         seen = SeenLog(host.log, caller_of(request))
-        return seen.topic(ask.reference, topic_id=ask.expected_id)
-    except ForbiddenTopic as error:
-        raise not_their_topic(host, error) from None
+        topic = seen.topic(ask.reference, topic_id=ask.expected_id)
+        group = getattr(ask, "group_id", None)
+        if group is not None:
+            seen.check_group(group)
+    except (ForbiddenTopic, ForbiddenGroup) as error:
+        raise not_theirs(host, error) from None
+    return topic
+
+
+def check_still_let_in(host: Host, request: Request) -> None:
+    """Refuse who was let in when a long poll began, and would not be now."""
+    doorkeeper = host.doorkeeper
+    if doorkeeper.wants_tokens:
+        token = token_in(request.scope["headers"])
+        if doorkeeper.caller(token) != caller_of(request):
+            host.tally.add(REFUSED, "unknown token")
+            raise RequestRefused(
+                Refusal(
+                    401,
+                    "Unauthorized",
+                    "The token was taken back, has ended or was changed while the request waited.",
+                )
+            )
 
 
 def check_table(host: Host, request: Request, table: str) -> None:
@@ -54,12 +77,12 @@ def check_table(host: Host, request: Request, table: str) -> None:
     try:
         UsedLog(host.log, caller).check_table(table)
     except ForbiddenTopic as error:
-        raise not_their_topic(host, error) from None
+        raise not_theirs(host, error) from None
     if not host.log.routing_plan().routes_of(table):
         raise UnknownRoute(f"No topic has a route for table '{table}'.")
 
 
-def not_their_topic(host: Host, error: ForbiddenTopic) -> RequestRefused:
+def not_theirs(host: Host, error: ForbiddenTopic | ForbiddenGroup) -> RequestRefused:
     """Counts it; to be raised."""
-    host.tally.add(REFUSED, "topic")
+    host.tally.add(REFUSED, "topic" if isinstance(error, ForbiddenTopic) else "group")
     return RequestRefused(Refusal(403, "Forbidden", str(error)))

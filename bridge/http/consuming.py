@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive
 
 from duolog.bridge.http.answers import JSON_TYPE
-from duolog.bridge.http.asking import shown_caller, topic_for
+from duolog.bridge.http.asking import check_still_let_in, shown_caller, topic_for
 from duolog.bridge.http.host import Host
 from duolog.bridge.http.looking import Found, Looks, P, Share, Wanted
 from duolog.bridge.http.models import ConsumeRequest
@@ -80,6 +80,7 @@ class Consuming:
                     host.log, wanted, unsettled, as_arrow=as_arrow, skip_damaged=skip_damaged
                 )
                 found, body = await self._poll(wanted, view, seconds, request.receive, seat)
+            check_still_let_in(host, request)
         except PartitionHeld:
             host.tally.add(POLL_CONFLICTS)
             raise

@@ -12,6 +12,7 @@ from duolog.bridge.journal import Journal
 from duolog.bridge.local_callers import LocalCallers
 from duolog.bridge.metrics.names import TOKEN_RELOAD_FAILURES, TOKENS
 from duolog.bridge.metrics.tally import Tally
+from duolog.clock import Clock, SystemClock
 from duolog.errors import InvalidSetting
 
 _State = tuple[int, int, int]
@@ -20,8 +21,11 @@ _State = tuple[int, int, int]
 class Doorkeeper:
     """Says whose token it is. Without a token file, everybody may do everything."""
 
-    def __init__(self, path: Path | None, tally: Tally, journal: Journal) -> None:
+    def __init__(
+        self, path: Path | None, tally: Tally, journal: Journal, clock: Clock | None = None
+    ) -> None:
         self._path = path
+        self._clock = clock or SystemClock()
         self._tally = tally
         self._journal = journal
         self._guard = threading.Lock()
@@ -48,7 +52,7 @@ class Doorkeeper:
             return None
         if self._local is not None and self._local.knows(token):
             return THIS_MACHINE
-        return caller_of(token, self._current(self._path))
+        return caller_of(token, self._current(self._path), self._clock.now_ms() / 1000)
 
     def _current(self, path: Path) -> tuple[StoredToken, ...]:
         """The tokens in force. A file that cannot be read leaves those before it as they are, so

@@ -19,7 +19,7 @@ from duolog.avro.registered_codec import RegisteredCodec
 from duolog.avro.registry.port import Registry
 from duolog.bridge.http.access import lacks, need_of_statement
 from duolog.bridge.http.answers import JSON_TYPE, Refusal, refusal_of
-from duolog.bridge.http.asking import RequestRefused, caller_of, not_their_topic, shown_caller
+from duolog.bridge.http.asking import RequestRefused, caller_of, not_theirs, shown_caller
 from duolog.bridge.http.host import Host
 from duolog.bridge.http.models import SqlRequest
 from duolog.bridge.http.sending import arrow_response, client_left, wants_arrow
@@ -30,7 +30,14 @@ from duolog.bridge.sql.frames import Query
 from duolog.bridge.sql.seen_log import UsedLog
 from duolog.bridge.sql.shown import AnswerLimits, as_arrow, as_json
 from duolog.bridge.waiting import NOWHERE
-from duolog.errors import AnswerTooLarge, DuologError, ForbiddenTopic, InvalidRequest, LogClosed
+from duolog.errors import (
+    AnswerTooLarge,
+    DuologError,
+    ForbiddenGroup,
+    ForbiddenTopic,
+    InvalidRequest,
+    LogClosed,
+)
 from duolog.log.access import LogAccess
 from duolog.log.model import Format, Topic
 from duolog.sql.grammar import parse
@@ -94,8 +101,8 @@ class Sql:
         asked.log.check(statement)
 
     def _refusal(self, error: DuologError | RequestRefused) -> Refusal:
-        if isinstance(error, ForbiddenTopic):
-            error = not_their_topic(self._host, error)
+        if isinstance(error, ForbiddenTopic | ForbiddenGroup):
+            error = not_theirs(self._host, error)
         return error.refusal if isinstance(error, RequestRefused) else refusal_of(error)
 
     async def _answer(self, asked: _Asked, statement: Statement, sent_bytes: int) -> bytes:

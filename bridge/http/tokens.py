@@ -2,20 +2,25 @@
 
     {"name": "billing", "role": "service", "topics": ["orders.*"], "sha256": "9f86d0…"}
 
+Where it ends by itself there is `"expires"`; after it was replaced there may be `"former"`, the
+hash that was before, and `"former_until"`. Times are seconds since 1970.
+
 A token is 32 random bytes, so a plain hash of it cannot be searched. To take a token back, remove
 its line. The file is read again when it has changed.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import json
 import os
 import re
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +29,27 @@ from duolog.errors import InvalidSetting, NameTaken
 
 _PREFIX = "duolog_"  # so that scanners for secrets know one when they see it
 _HASH = re.compile(r"[0-9a-f]{64}")
-_FIELDS = frozenset({"name", "role", "topics", "sha256"})
+_LIMITS = ("topics", "groups", "tables")
+_FIELDS = frozenset({"name", "role", *_LIMITS, "sha256", "expires", "former", "former_until"})
 _NAME = re.compile(r"[A-Za-z0-9._@-]{1,100}")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredToken:
-    """One line of the file."""
+    """One line of the file. Times are seconds since 1970."""
 
     caller: Caller
     sha256: str
+    expires_at: int | None = None
+    former_sha256: str | None = None  # of the token that this one took the place of
+    former_until: int = 0
+
+    def hashes(self, now: float) -> Iterator[str]:
+        """Of the tokens that count now."""
+        if self.expires_at is None or now < self.expires_at:
+            yield self.sha256
+            if self.former_sha256 is not None and now < self.former_until:
+                yield self.former_sha256
 
 
 def make_token() -> str:
@@ -45,13 +61,14 @@ def hash_of(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def caller_of(token: str, known: Sequence[StoredToken]) -> Caller | None:
+def caller_of(token: str, known: Sequence[StoredToken], now: float) -> Caller | None:
     """Whose token it is. All are compared, so the time taken does not tell which came close."""
     hashed = hash_of(token)
     found: Caller | None = None
     for each in known:
-        if hmac.compare_digest(hashed, each.sha256):
-            found = each.caller
+        for counted in each.hashes(now):
+            if hmac.compare_digest(hashed, counted):
+                found = each.caller
     return found
 
 
@@ -79,22 +96,82 @@ def read_tokens(path: Path) -> tuple[StoredToken, ...]:
     return found
 
 
-def add_token(path: Path, caller: Caller) -> str:
+def add_token(path: Path, caller: Caller, expires_at: int | None = None) -> str:
     """Make a token and write its hash down, durably; the token, which is kept nowhere."""
     if not _NAME.fullmatch(caller.name):
         raise InvalidSetting(
             f"'{caller.name[:40]}' cannot name a token: use 1 to 100 of the characters A-Z a-z "
             "0-9 . _ @ -"
         )
-    known = read_tokens(path) if path.exists() else ()
-    if any(each.caller.name == caller.name for each in known):
-        raise NameTaken(
-            f"The token file {path} already has a token named '{caller.name}'. Choose another "
-            "name, or remove that line first."
-        )
-    token = make_token()
-    _write(path, (*known, StoredToken(caller, hash_of(token))))
+    with _changing(path):
+        known = read_tokens(path) if path.exists() else ()
+        if any(each.caller.name == caller.name for each in known):
+            raise NameTaken(
+                f"The token file {path} already has a token named '{caller.name}'. Choose another "
+                f"name, or take that one back: duolog token revoke {caller.name} --file {path}"
+            )
+        token = make_token()
+        _write(path, (*known, StoredToken(caller, hash_of(token), expires_at)))
     return token
+
+
+def revoke_token(path: Path, name: str) -> None:
+    """Take a token back: hosts that use the file refuse it from now on."""
+    with _changing(path):
+        known = read_tokens(path)
+        _named(path, known, name)
+        _write(path, [each for each in known if each.caller.name != name])
+
+
+def rotate_token(
+    path: Path,
+    name: str,
+    now: float,
+    *,
+    overlap_seconds: float = 0.0,
+    expires_at: int | None = None,
+) -> str:
+    """Make a new token in the place of one, which is taken for so long besides."""
+    with _changing(path):
+        known = read_tokens(path)
+        before = _named(path, known, name)
+        ends_at = before.expires_at if expires_at is None else expires_at
+        if ends_at is not None and ends_at <= now:
+            raise InvalidSetting(
+                f"The token '{name}' has expired, and the new one would have, too. Say how long it "
+                "is to count: --expires-seconds."
+            )
+        token = make_token()
+        after = StoredToken(before.caller, hash_of(token), ends_at)
+        if overlap_seconds:
+            until = int(now + overlap_seconds)
+            after = replace(after, former_sha256=before.sha256, former_until=until)
+        _write(path, [after if each is before else each for each in known])
+    return token
+
+
+def _named(path: Path, known: Sequence[StoredToken], name: str) -> StoredToken:
+    for each in known:
+        if each.caller.name == name:
+            return each
+    names = ", ".join(each.caller.name for each in known) or "none"
+    raise InvalidSetting(f"The token file {path} has no token named '{name}'. It has: {names}.")
+
+
+@contextmanager
+def _changing(path: Path) -> Iterator[None]:
+    """One at a time: two that change the file at once would lose what one of them did."""
+    try:
+        lock = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise InvalidSetting(
+            f"The token file {path} cannot be written: {error.strerror}."
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def _write(path: Path, tokens: Sequence[StoredToken]) -> None:
@@ -117,9 +194,15 @@ def _write(path: Path, tokens: Sequence[StoredToken]) -> None:
 def _line(token: StoredToken) -> str:
     caller = token.caller
     fields: dict[str, Any] = {"name": caller.name, "role": caller.role.word}
-    if caller.topics is not None:
-        fields["topics"] = list(caller.topics)
-    return json.dumps({**fields, "sha256": token.sha256}) + "\n"
+    for limit in _LIMITS:
+        if getattr(caller, limit) is not None:
+            fields[limit] = list(getattr(caller, limit))
+    fields["sha256"] = token.sha256
+    if token.expires_at is not None:
+        fields["expires"] = token.expires_at
+    if token.former_sha256 is not None:
+        fields |= {"former": token.former_sha256, "former_until": token.former_until}
+    return json.dumps(fields) + "\n"
 
 
 def _parsed(line: str, where: str) -> StoredToken:
@@ -131,17 +214,38 @@ def _parsed(line: str, where: str) -> StoredToken:
         raise InvalidSetting(
             f"{where} is not as `duolog token create` writes it. It holds hashes, not tokens."
         )
-    name, role, hashed = (fields.get(key) for key in ("name", "role", "sha256"))
-    topics = fields.get("topics")
+    name, role = fields.get("name"), fields.get("role")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidSetting(f"{where} has no name that a token can have.")
     if not isinstance(role, str) or role not in {each.word for each in Role}:
         raise InvalidSetting(f"{where} ('{name}') has no role that is known.")
-    if not isinstance(hashed, str) or not _HASH.fullmatch(hashed):
-        raise InvalidSetting(f"{where} ('{name}') has no sha256 of 64 small hexadecimal digits.")
-    if topics is not None and not (
-        isinstance(topics, list) and topics and all(isinstance(each, str) for each in topics)
-    ):
-        raise InvalidSetting(f"{where} ('{name}'): topics is a list of patterns.")
-    patterns = None if topics is None else tuple(topics)
-    return StoredToken(Caller(name, Role.of(role), patterns), hashed)
+    where = f"{where} ('{name}')"
+    limits = {limit: _patterns(fields.get(limit), limit, where) for limit in _LIMITS}
+    former = fields.get("former")
+    return StoredToken(
+        Caller(name, Role.of(role), **limits),
+        _hash_in(fields.get("sha256"), "sha256", where),
+        None if "expires" not in fields else _moment(fields["expires"], "expires", where),
+        None if former is None else _hash_in(former, "former", where),
+        _moment(fields.get("former_until", 0), "former_until", where),
+    )
+
+
+def _hash_in(value: Any, field: str, where: str) -> str:
+    if not isinstance(value, str) or not _HASH.fullmatch(value):
+        raise InvalidSetting(f"{where} has no {field} of 64 small hexadecimal digits.")
+    return value
+
+
+def _patterns(value: Any, field: str, where: str) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    if not (isinstance(value, list) and value and all(isinstance(each, str) for each in value)):
+        raise InvalidSetting(f"{where}: {field} is a list of patterns.")
+    return tuple(value)
+
+
+def _moment(value: Any, field: str, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InvalidSetting(f"{where}: {field} is a number of seconds since 1970.")
+    return value

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from duolog.errors import ForbiddenTopic, UnknownTopic
+from duolog.errors import ForbiddenGroup, ForbiddenTopic, UnknownTopic
 from duolog.log.mirror_modes import MirrorModes
 from duolog.log.topic_ids import check_topic_id
-from duolog.sql.statements import AddSource, CreateTopic, Select
+from duolog.sql.statements import Ack, AddSource, Consume, CreateTopic, ResetGroup, Select
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +60,8 @@ class SeenLog:
     """What a caller may read. Names are looked up here, and the log is asked by ids: between the
     look and the answer an alias may come to mean another topic.
 
-    A caller who is limited to some topics learns nothing of others, not even that they are there.
+    A caller who is limited to some topics or groups learns nothing of others, not even that they
+    are there.
     """
 
     def __init__(self, log: LogAccess, caller: Caller) -> None:
@@ -80,6 +81,14 @@ class SeenLog:
         if not caller.may_use(topic.name):
             raise forbidden(caller, reference)
         return check_topic_id(topic, topic_id)
+
+    def check_group(self, group: str) -> str:
+        """The group, if it is one of the caller's."""
+        if not self._caller.may_use_group(group):
+            raise ForbiddenGroup(
+                f"The token '{self._caller.name}' is limited to other groups than '{group}'."
+            )
+        return group
 
     def topics(self) -> tuple[Topic, ...]:
         return tuple(topic for topic in self._log.topics() if self._caller.may_use(topic.name))
@@ -114,18 +123,23 @@ class SeenLog:
     def group_position(
         self, group: str, reference: TopicRef, partition: int
     ) -> GroupPosition | None:
-        return self._log.group_position(group, self.topic(reference).id, partition)
+        return self._log.group_position(
+            self.check_group(group), self.topic(reference).id, partition
+        )
 
     def group_positions(
         self, group: str | None = None, reference: TopicRef | None = None
     ) -> tuple[GroupPosition, ...]:
         named = None if reference is None else self.topic(reference).id
         found = self._log.group_positions(group, named)
-        return tuple(each for each in found if self._caller.may_use(each.topic))
+        return tuple(each for each in found if self._sees(each.group, each.topic))
 
     def group_members(self, group: str | None = None) -> tuple[GroupMember, ...]:
         found = self._log.group_members(group)
-        return tuple(each for each in found if self._caller.may_use(each.topic))
+        return tuple(each for each in found if self._sees(each.group, each.topic))
+
+    def _sees(self, group: str, topic: str) -> bool:
+        return self._caller.may_use_group(group) and self._caller.may_use(topic)
 
     def mirrors(self, reference: TopicRef | None = None) -> tuple[Mirror, ...]:
         named = None if reference is None else self.topic(reference).id
@@ -162,19 +176,31 @@ class UsedLog(SeenLog):
                 self._check_new(name, settings)
                 return
             case AddSource(_, table):
-                self.check_table(table)
+                self._check_route(table)
         try:
             self.topic(statement.topic)
         except ForbiddenTopic:
             raise
         except UnknownTopic:
-            return  # an earlier statement may make it
+            pass  # an earlier statement may make it
+        match statement:
+            case Consume(group=str(group)) | Ack(group=group) | ResetGroup(group=group):
+                self.check_group(group)
 
     def check_table(self, table: str) -> None:
         """Refuse a table that feeds topics of others: one's own would tell what goes to them."""
         for topic, _ in self._log.routing_plan().routes_of(table):
             if not self._caller.may_use(topic.name):
                 raise forbidden(self._caller, table)
+
+    def _check_route(self, table: str) -> None:
+        """Refuse a route that the caller is not to make, whatever the table feeds by now."""
+        if not self._caller.may_route(table):
+            raise ForbiddenTopic(
+                f"The token '{self._caller.name}' is not for table '{table}': a route would be "
+                "given all of its rows. Have one made with --tables."
+            )
+        self.check_table(table)
 
     def create_topic(
         self, name: str, settings: TopicSettings, *, if_not_exists: bool = False
@@ -183,7 +209,7 @@ class UsedLog(SeenLog):
         return self._log.create_topic(name, settings, if_not_exists=if_not_exists)
 
     def add_route(self, reference: TopicRef, route: Route) -> Topic:
-        self.check_table(route.table)
+        self._check_route(route.table)
         return self._log.add_route(self.topic(reference).id, route)
 
     def _check_new(self, name: str, settings: TopicSettings) -> None:
@@ -217,12 +243,14 @@ class UsedLog(SeenLog):
     def ack(
         self, group: str, reference: TopicRef, upto_offset: int, partition: int | None = None
     ) -> GroupPosition:
-        return self._log.ack(group, self.topic(reference).id, upto_offset, partition)
+        return self._log.ack(
+            self.check_group(group), self.topic(reference).id, upto_offset, partition
+        )
 
     def begin_group(
         self, group: str, reference: TopicRef, positions: Mapping[int, int]
     ) -> tuple[GroupPosition, ...]:
-        return self._log.begin_group(group, self.topic(reference).id, positions)
+        return self._log.begin_group(self.check_group(group), self.topic(reference).id, positions)
 
     def seek(
         self,
@@ -234,7 +262,7 @@ class UsedLog(SeenLog):
         expected_version: int | None = None,
     ) -> GroupPosition:
         return self._groups.seek(
-            group,
+            self.check_group(group),
             self.topic(reference).id,
             partition,
             position,
@@ -250,7 +278,10 @@ class UsedLog(SeenLog):
         timeout_seconds: float = 30.0,
     ) -> Settled:
         return self._groups.settle_group(
-            group, self.topic(reference).id, partition, timeout_seconds=timeout_seconds
+            self.check_group(group),
+            self.topic(reference).id,
+            partition,
+            timeout_seconds=timeout_seconds,
         )
 
 

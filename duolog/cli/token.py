@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duolog.cli import output
-from duolog.cli.options import AsJson, names
+from duolog.cli import output, shown
+from duolog.cli.options import AsJson, Yes, names
+from duolog.clock import SystemClock
+
+if TYPE_CHECKING:
+    from duolog.bridge.http.tokens import StoredToken
 
 app = typer.Typer(no_args_is_help=True, help="Tokens for those who ask a host.")
+
+TokenFile = Annotated[Path, typer.Option(metavar="F", help="The host's token file.")]
+TokenName = Annotated[str, typer.Argument(metavar="NAME", help="Whose it is.", show_default=False)]
+ExpiresSeconds = Annotated[
+    float | None,
+    typer.Option(
+        min=1, metavar="S", help="After so many seconds it ends by itself.", show_default="never"
+    ),
+]
+
+
+def _limit(help_text: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        metavar="PATTERN", help=help_text, show_default="all"
+    )
+    return option
 
 
 @app.command()
@@ -19,31 +39,148 @@ def create(
         str, typer.Option(metavar="R", help="user, service, dba or system: what it may do.")
     ],
     name: Annotated[str, typer.Option(metavar="N", help="Whose it is; shown in logs.")],
-    file: Annotated[Path, typer.Option(metavar="F", help="The host's token file.")],
+    file: TokenFile,
     topics: Annotated[
+        str | None, _limit("Limit it to topics like orders or orders.*; several with commas.")
+    ] = None,
+    groups: Annotated[str | None, _limit("Limit it to groups, likewise.")] = None,
+    tables: Annotated[
         str | None,
         typer.Option(
             metavar="PATTERN",
-            help="Limit it to topics like orders or orders.*; several with commas.",
-            show_default="all",
+            help="Tables that it may route; with --topics and without this, none.",
+            show_default=False,
         ),
     ] = None,
+    expires_seconds: ExpiresSeconds = None,
     as_json: AsJson = False,
 ) -> None:
     """Print a new token, once.
 
     The file keeps only its hash. A host that uses the file takes the token
-    from now on. To take it back, remove its line.
+    from now on.
     """
     from duolog.bridge.http.callers import Caller, Role
     from duolog.bridge.http.tokens import add_token
 
-    patterns = None if topics is None else names(topics)
-    if patterns == ():
-        raise typer.BadParameter("Name at least one topic, or leave it out.", param_hint="--topics")
-    token = add_token(file, Caller(name, Role.of(role.lower()), patterns))
+    caller = Caller(
+        name,
+        Role.of(role.lower()),
+        _patterns(topics, "--topics"),
+        _patterns(groups, "--groups"),
+        _patterns(tables, "--tables"),
+    )
+    token = add_token(file, caller, _in_seconds(expires_seconds))
+    _show_new(token, {"name": name, "role": role.lower()}, file, as_json=as_json)
+
+
+@app.command("list")
+def list_tokens(file: TokenFile, as_json: AsJson = False) -> None:
+    """Show whose tokens there are, and what they may do."""
+    from duolog.bridge.http.tokens import read_tokens
+
+    tokens = read_tokens(file)
+    now = SystemClock().now_ms() / 1000
     if as_json:
-        output.json_line({"name": name, "role": role.lower(), "token": token})
+        for each in tokens:
+            output.json_line({**_fields(each), "expired": _is_expired(each, now)})
+    elif not tokens:
+        output.note(f"{file} has no tokens: nobody is let in.")
+    else:
+        output.table(
+            ["name", "role", "topics", "groups", "tables", "expires"],
+            [
+                [
+                    each.caller.name,
+                    each.caller.role.word,
+                    *(", ".join(limit or ("all",)) for limit in _limits(each)[:2]),
+                    ", ".join(each.caller.tables or ("none" if each.caller.topics else "all",)),
+                    _shown_end(each, now),
+                ]
+                for each in tokens
+            ],
+        )
+
+
+@app.command()
+def revoke(name: TokenName, file: TokenFile, yes: Yes = False, as_json: AsJson = False) -> None:
+    """Take a token back. Hosts that use the file refuse it at once."""
+    from duolog.bridge.http.tokens import revoke_token
+    from duolog.cli.opening import confirmed
+
+    confirmed(f"Take the token '{name}' back?", yes=yes)
+    revoke_token(file, name)
+    if as_json:
+        output.json_line({"name": name, "revoked": True})
+    else:
+        output.note(f"Nobody is let in by '{name}' any more.")
+
+
+@app.command()
+def rotate(
+    name: TokenName,
+    file: TokenFile,
+    overlap_seconds: Annotated[
+        float,
+        typer.Option(min=0, metavar="S", help="So long the token before is taken, too."),
+    ] = 0.0,
+    expires_seconds: ExpiresSeconds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a new token in the place of one, which may do the same."""
+    from duolog.bridge.http.tokens import rotate_token
+
+    token = rotate_token(
+        file,
+        name,
+        SystemClock().now_ms() / 1000,
+        overlap_seconds=overlap_seconds,
+        expires_at=_in_seconds(expires_seconds),
+    )
+    _show_new(token, {"name": name}, file, as_json=as_json)
+
+
+def _show_new(token: str, told: dict[str, str], file: Path, *, as_json: bool) -> None:
+    if as_json:
+        output.json_line({**told, "token": token})
     else:
         output.write(f"{token}\n".encode())
         output.note(f"This is the only time that it is shown. {file} keeps its hash.")
+
+
+def _patterns(text: str | None, option: str) -> tuple[str, ...] | None:
+    patterns = None if text is None else names(text)
+    if patterns == ():
+        raise typer.BadParameter("Name at least one, or leave it out.", param_hint=option)
+    return patterns
+
+
+def _in_seconds(seconds: float | None) -> int | None:
+    return None if not seconds else int(SystemClock().now_ms() / 1000 + seconds)
+
+
+def _limits(token: StoredToken) -> tuple[tuple[str, ...] | None, ...]:
+    caller = token.caller
+    return caller.topics, caller.groups, caller.tables
+
+
+def _fields(token: StoredToken) -> dict[str, object]:
+    topics, groups, tables = _limits(token)
+    return {
+        "name": token.caller.name,
+        "role": token.caller.role.word,
+        "topics": topics,
+        "groups": groups,
+        "tables": tables,
+        "expires_at": token.expires_at,
+    }
+
+
+def _is_expired(token: StoredToken, now: float) -> bool:
+    return token.expires_at is not None and token.expires_at <= now
+
+
+def _shown_end(token: StoredToken, now: float) -> str:
+    if token.expires_at is None:
+        return "never"
+    return "expired" if _is_expired(token, now) else shown.moment(token.expires_at * 1000)

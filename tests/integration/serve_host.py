@@ -137,7 +137,7 @@ def served(
             clock,
             tally,
             journal,
-            Doorkeeper(tokens, tally, journal),
+            Doorkeeper(tokens, tally, journal, clock),
             rules or TopicRules(),
             limits or BodyLimits(),
             sql_rules=sql_rules or SqlRules(),

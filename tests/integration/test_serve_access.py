@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 
 from duolog.bridge.http.callers import Caller, Role
 from duolog.bridge.http.rules import TopicRules
-from duolog.bridge.http.tokens import add_token
-from duolog.log.model import Op, Route
-from tests.integration.serve_host import ServedLog, served
+from duolog.bridge.http.tokens import add_token, revoke_token
+from duolog.bridge.metrics.names import POLLS_WAITING
+from duolog.log.model import Op, Record, Route
+from tests.integration.serve_host import ServedLog, served, until
 
 TOPICS = "/v1/api/topics"
 SERVED: dict[str, tuple[str, Any]] = {
@@ -48,8 +50,9 @@ WITH_USERS = {"consume", "ack", "offsets", "sql"}
 class Guarded:
     """A host with tokens."""
 
-    def __init__(self, host: ServedLog, tokens: dict[str, str]) -> None:
+    def __init__(self, host: ServedLog, tokens: dict[str, str], folder: Path) -> None:
         self.host = host
+        self.folder = folder
         self.tokens = tokens
 
     def status(self, name: str, token: str | None) -> int:
@@ -66,6 +69,7 @@ def guarded(
     tokens = {role.word: add_token(path, Caller(role.word, role)) for role in Role}
     tokens["orders only"] = add_token(path, Caller("orders-only", Role.SERVICE, ("ord*",)))
     tokens["others only"] = add_token(path, Caller("others-only", Role.SYSTEM, ("other",)))
+    tokens["mine only"] = add_token(path, Caller("mine", Role.SERVICE, groups=("mine-*",)))
     rules = TopicRules(allow_user_role_consume=request.param)
     with served(folder / "log", tokens=path, rules=rules) as host:
         for name in ("orders", "other"):
@@ -74,7 +78,7 @@ def guarded(
         host.log.publish("orders", [])
         host.log.add_route("orders", Route("shop.orders", frozenset({Op.INSERT})))
         host.log.add_route("other", Route("shop.orders", frozenset({Op.INSERT})))
-        yield Guarded(host, tokens)
+        yield Guarded(host, tokens, folder)
 
 
 def good(name: str) -> set[int]:
@@ -178,6 +182,45 @@ def test_rows_that_would_reach_another_topic_are_refused_whole(guarded: Guarded)
     unknown = ask(f"{TOPICS}/publish", {**rows, "table": "none"}, token=limited)
     assert unknown.code == "UnknownRoute"
     assert "shop.orders" not in unknown.json["error"]
+
+
+def test_a_token_for_some_groups_uses_no_others(guarded: Guarded) -> None:
+    ask, token = guarded.host.ask, guarded.tokens["mine only"]
+    guarded.host.log.publish("orders", [Record(b"v")] * 3)
+    guarded.host.log.begin_group("another", "orders", {0: 0})
+    requests: dict[str, dict[str, Any]] = {
+        "consume": {"timeout_seconds": 0, "partition_id": 0},
+        "ack": {"upto_offset": 1},
+        "heartbeat": {"member_id": "m", "generation": 1},
+        "leave": {"member_id": "m"},
+    }
+    for name, content in requests.items():
+        of = {"topic": "orders", **content}
+        refused = ask(f"{TOPICS}/{name}", {**of, "group_id": "another"}, token=token)
+        assert (refused.status, refused.code) == (403, "Forbidden"), name
+        assert "other groups" in refused.json["error"]
+        allowed = ask(f"{TOPICS}/{name}", {**of, "group_id": "mine-1"}, token=token)
+        assert allowed.status in {200, 409}, name
+    position = guarded.host.log.group_position("another", "orders", 0)
+    assert position is not None
+    assert position.position == 0
+    assert guarded.status("metrics", token) == 403
+
+
+def test_a_poll_gets_nothing_after_its_token_was_taken_back(guarded: Guarded) -> None:
+    path = guarded.folder / "tokens"
+    token = add_token(path, Caller("gone-soon", Role.SERVICE))
+    end = guarded.host.log.offsets("other")[0].next_offset
+    wanted = {"topic": "other", "timeout_seconds": 30, "start": {"offset": end}}
+    with ThreadPoolExecutor(1) as pool:
+        polls = guarded.host.host.tally.number(POLLS_WAITING)
+        answer = pool.submit(guarded.host.ask, f"{TOPICS}/consume", wanted, token=token)
+        until(lambda: guarded.host.host.tally.number(POLLS_WAITING) > polls)
+        revoke_token(path, "gone-soon")
+        guarded.host.log.publish("other", Record(b"not for them"))
+        refused = answer.result(60)
+    assert (refused.status, refused.code) == (401, "Unauthorized")
+    assert b"not for them" not in refused.body
 
 
 def test_refusals_are_counted_by_reason(guarded: Guarded) -> None:

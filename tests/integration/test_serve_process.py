@@ -11,6 +11,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ import psutil
 import pytest
 
 from duolog import open_log
+from duolog.bridge.http.tokens import hash_of
 from duolog.errors import HostRefused
 from duolog.log.model import Record
 from duolog.reach import reach
@@ -374,7 +376,7 @@ def test_the_lock_is_held_for_as_long_as_it_serves(serve: Start, tmp_path: Path)
     [
         (("--role", "root", "--name", "a", "--file", "f"), "'root' is no role"),
         (("--role", "user", "--name", "a b", "--file", "f"), "cannot name a token"),
-        (("--role", "user", "--name", "a", "--file", "f", "--topics", " , "), "at least one topic"),
+        (("--role", "user", "--name", "a", "--file", "f", "--topics", " , "), "at least one"),
         (("--role", "user", "--name", "a", "--file", "none/f"), "cannot be written"),
     ],
 )
@@ -398,6 +400,34 @@ def test_a_token_is_alone_on_its_line(start: Start, tmp_path: Path) -> None:
     assert b"only time" in err
     code, error = refused(start("token", "create", *wanted, "--json"))
     assert (code, error["code"]) == (1, "NameTaken")
+
+
+def test_tokens_are_listed_replaced_and_taken_back(start: Start, tmp_path: Path) -> None:
+    def run(*arguments: str) -> bytes:
+        process = start("token", *arguments, "--file", "tokens")
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
+        assert process.returncode == 0, err
+        return out
+
+    limits = ("--topics", "orders*", "--groups", "billing-*")
+    first = run("create", "--role", "dba", "--name", "billing", *limits).strip()
+    run("create", "--role", "user", "--name", "eyes", "--expires-seconds", "3600")
+    billing, eyes = [json.loads(line) for line in run("list", "--json").splitlines()]
+    assert billing == {
+        "name": "billing", "role": "dba", "topics": ["orders*"], "groups": ["billing-*"],
+        "tables": None, "expires_at": None, "expired": False,
+    }  # fmt: skip
+    assert 3000 < eyes["expires_at"] - time.time() <= 3600
+    second = run("rotate", "billing", "--overlap-seconds", "3600").strip()
+    written = (tmp_path / "tokens").read_text()
+    assert all(hash_of(each.decode()) in written for each in (first, second))
+    run("revoke", "eyes")
+    shown = run("list").decode()
+    assert "billing-*" in shown
+    assert "eyes" not in shown
+    assert first.decode() not in shown
+    code, error = refused(start("token", "revoke", "eyes", "--file", "tokens", "--json"))
+    assert (code, error["code"]) == (1, "InvalidSetting")
 
 
 def test_poll_interval_ms_is_taken_and_said_once_to_have_no_effect(serve: Start) -> None:

@@ -53,7 +53,10 @@ def guarded(
     folder = tmp_path_factory.mktemp("guarded")
     path = folder / "tokens"
     tokens = {role.word: add_token(path, Caller(role.word, role)) for role in Role}
-    tokens["limited"] = add_token(path, Caller("limited", Role.DBA, ("orders*", "Orders*")))
+    tokens["limited"] = add_token(
+        path,
+        Caller("limited", Role.DBA, ("orders*", "Orders*"), ("g", "mine-*"), ("shop.*",)),
+    )
     tokens["reader"] = add_token(path, Caller("reader", Role.SERVICE, ("orders*", "Mixed")))
     rules = TopicRules(allow_user_role_consume=getattr(request, "param", False))
     with served(folder / "log", tokens=path, rules=rules) as host:
@@ -191,6 +194,35 @@ def test_a_limited_dba_defines_its_own_topics(guarded: Guarded) -> None:
     shown = [row[0] for row in made.json["results"][3]["rows"]]
     assert "orders_mine" in shown
     assert "payments" not in shown
+
+
+def test_a_token_for_some_groups_moves_no_others_and_sees_none(guarded: Guarded) -> None:
+    for group in ("mine-1", "another"):
+        guarded.host.log.begin_group(group, "orders", {0: 0})
+    for statement in (
+        "CONSUME FROM orders GROUP '{}'",
+        "CONSUME FROM orders GROUP '{}' AUTO ACK",
+        "ACK orders GROUP '{}' UPTO OFFSET 0",
+        "RESET CONSUMER GROUP '{}' ON orders TO LATEST",
+    ):
+        refused = guarded.ask(statement.format("another"), "limited")
+        assert (refused.status, refused.code) == (403, "Forbidden")
+        assert refused.json["error"].startswith("The token 'limited' is limited to other groups")
+        assert guarded.ask(statement.format("mine-1"), "limited").status == 200, statement
+    position = guarded.host.log.group_position("another", "orders", 0)
+    assert position is not None
+    assert (position.position, position.version) == (0, 1)
+    seen = "SELECT DISTINCT group_id FROM system.topic_offsets"
+    assert ["another"] in guarded.ask(seen, "dba").json["rows"]
+    assert ["another"] not in guarded.ask(seen, "limited").json["rows"]
+    assert ["mine-1"] in guarded.ask(seen, "limited").json["rows"]
+
+
+def test_a_token_for_some_topics_routes_the_tables_that_it_names(guarded: Guarded) -> None:
+    refused = guarded.ask("ALTER TOPIC orders ADD SOURCE hr.pay ON INSERT", "limited")
+    assert (refused.status, refused.code) == (403, "Forbidden")
+    assert "--tables" in refused.json["error"]
+    assert guarded.host.log.routing_plan().routes_of("hr.pay") == ()
 
 
 HOSTILE = [

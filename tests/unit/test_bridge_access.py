@@ -21,7 +21,7 @@ OPEN = None
 
 
 @pytest.mark.parametrize(
-    ("path", "method", "least", "least_if_users_consume", "all_topics"),
+    ("path", "method", "least", "least_if_users_consume", "unlimited"),
     [
         ("/healthz", "GET", OPEN, OPEN, False),
         ("/readyz", "GET", OPEN, OPEN, False),
@@ -52,17 +52,17 @@ def test_what_each_path_asks_for(
     method: str,
     least: Role | None,
     least_if_users_consume: Role | None,
-    all_topics: bool,
+    unlimited: bool,
 ) -> None:
     for users_consume, wanted in ((False, least), (True, least_if_users_consume)):
         need = need_of(endpoint_of(path), method, users_consume=users_consume)
         assert need.role == wanted
-        assert need.all_topics == all_topics
+        assert need.unlimited == unlimited
         for role in Role:
             enough = wanted is None or role >= wanted
             assert (lacks(Caller("a", role), need) is None) == enough
             limited = Caller("a", role, ("orders",))
-            assert (lacks(limited, need) is None) == (enough and not all_topics)
+            assert (lacks(limited, need) is None) == (enough and not unlimited)
 
 
 def test_every_call_of_another_process_is_either_a_services_or_a_dbas() -> None:

@@ -49,7 +49,7 @@ from duolog.settings import load_settings
 from duolog.sql import parse
 from duolog.sql.result import SqlResult
 
-LIMITED = Caller("limited", Role.DBA, ("orders*",))
+LIMITED = Caller("limited", Role.DBA, ("orders*",), tables=("*",))
 ANYONE = Caller("anyone", Role.DBA)
 
 

@@ -7,6 +7,8 @@ import io
 import json
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,15 +16,24 @@ import pytest
 from duolog.bridge.http import tokens
 from duolog.bridge.http.callers import ANYBODY, THIS_MACHINE, Caller, Role
 from duolog.bridge.http.doorkeeper import Doorkeeper
-from duolog.bridge.http.tokens import add_token, caller_of, hash_of, read_tokens
+from duolog.bridge.http.tokens import (
+    add_token,
+    caller_of,
+    hash_of,
+    read_tokens,
+    revoke_token,
+    rotate_token,
+)
 from duolog.bridge.journal import Journal
 from duolog.bridge.local_callers import LocalCallers
 from duolog.bridge.metrics.names import TOKEN_RELOAD_FAILURES, TOKENS
 from duolog.bridge.metrics.tally import Tally
 from duolog.errors import InvalidSetting, NameTaken
 from duolog.reach.protocol import local_token, new_nonce
+from tests.support.clock import ManualClock
 
 BILLING = Caller("billing", Role.SERVICE, ("orders", "invoices.*"))
+NOW = 1_700_000_000
 LINE = {"name": "a", "role": "user", "sha256": hash_of("t")}
 
 
@@ -36,11 +47,11 @@ def test_a_token_that_was_made_is_known_with_its_role_and_topics(tmp_path: Path)
     first = add_token(path, BILLING)
     second = add_token(path, Caller("ops", Role.DBA))
     known = read_tokens(path)
-    assert caller_of(first, known) == BILLING
-    assert caller_of(second, known) == Caller("ops", Role.DBA)
+    assert caller_of(first, known, NOW) == BILLING
+    assert caller_of(second, known, NOW) == Caller("ops", Role.DBA)
     assert first != second
     for wrong in ("", first[:-1], first + "x", hash_of(first), "ü\udcff"):
-        assert caller_of(wrong, known) is None
+        assert caller_of(wrong, known, NOW) is None
 
 
 def test_the_file_holds_hashes_only_and_is_its_owners_alone(tmp_path: Path) -> None:
@@ -73,7 +84,7 @@ def test_every_known_token_is_compared_whichever_it_is(
         return one == other
 
     monkeypatch.setattr(hmac, "compare_digest", compare)
-    assert caller_of(first, read_tokens(path)) is not None
+    assert caller_of(first, read_tokens(path), NOW) is not None
     assert len(compared) == 2
 
 
@@ -185,6 +196,91 @@ def test_a_file_that_broke_leaves_the_tokens_before_in_force_and_says_so_once(
     os.utime(path, ns=(1, 1))
     assert keeper.caller(token) == BILLING
     assert "tokens.reloaded" in said.getvalue()
+
+
+def test_a_token_ends_by_itself(tmp_path: Path) -> None:
+    path, clock = tmp_path / "tokens", ManualClock(NOW * 1000)
+    token = add_token(path, BILLING, NOW + 60)
+    keeper = Doorkeeper(path, Tally(), Journal(io.StringIO()), clock)
+    clock.advance(seconds=59)
+    assert keeper.caller(token) == BILLING
+    clock.advance(seconds=1)
+    assert keeper.caller(token) is None
+
+
+def test_a_token_that_is_replaced_counts_as_long_as_it_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    limited = Caller("billing", Role.DBA, ("orders",), ("billing-*",), ("shop.*",))
+    other, first = add_token(path, Caller("other", Role.USER)), add_token(path, limited)
+    second = rotate_token(path, "billing", NOW, overlap_seconds=60)
+
+    def count(now: float) -> list[bool]:
+        known = read_tokens(path)
+        assert caller_of(other, known, now) == Caller("other", Role.USER)
+        return [caller_of(each, known, now) == limited for each in (first, second)]
+
+    assert [count(NOW), count(NOW + 59), count(NOW + 60)] == [[True, True]] * 2 + [[False, True]]
+    third = rotate_token(path, "billing", NOW, expires_at=NOW + 10)
+    assert count(NOW) == [False, False]
+    assert caller_of(third, read_tokens(path), NOW + 9) == limited
+    with pytest.raises(InvalidSetting, match="--expires-seconds"):
+        rotate_token(path, "billing", NOW + 10)
+    fourth = rotate_token(path, "billing", NOW + 5, overlap_seconds=1000)
+    for token in (third, fourth):
+        assert caller_of(token, read_tokens(path), NOW + 10) is None
+
+
+def test_a_token_is_taken_back(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    first, second = add_token(path, BILLING), add_token(path, Caller("ops", Role.DBA))
+    keeper, _, _ = doorkeeper(path)
+    revoke_token(path, "billing")
+    assert keeper.caller(first) is None
+    assert keeper.caller(second) == Caller("ops", Role.DBA)
+    for change in (revoke_token, partial(rotate_token, now=NOW)):
+        with pytest.raises(InvalidSetting, match=r"no token named 'billing'\. It has: ops"):
+            change(path, "billing")
+
+
+def test_many_who_change_the_file_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    with ThreadPoolExecutor(8) as pool:
+        names = [f"n{number}" for number in range(40)]
+        list(pool.map(lambda name: add_token(path, Caller(name, Role.USER)), names))
+    assert {each.caller.name for each in read_tokens(path)} == set(names)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"groups": []}, {"tables": "orders"}, {"groups": [1]}, {"expires": "never"},
+     {"expires": -1}, {"expires": True}, {"former": "short"}, {"former_until": 1.5}],
+)  # fmt: skip
+def test_lines_whose_limits_cannot_be_read_are_refused(tmp_path: Path, wrong: object) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(json.dumps(LINE | dict(wrong)))  # type: ignore[call-overload]
+    with pytest.raises(InvalidSetting, match=r"Line 1 of .* \('a'\)"):
+        read_tokens(path)
+
+
+@pytest.mark.parametrize(
+    ("topics", "tables", "routed", "refused"),
+    [
+        (None, None, ["hr.pay", "shop.orders"], []),
+        (("orders",), None, [], ["hr.pay", "shop.orders"]),
+        (("orders",), ("shop.*",), ["shop.orders"], ["hr.pay"]),
+        (None, ("shop.*",), ["shop.orders"], ["hr.pay"]),
+    ],
+)
+def test_a_table_is_routed_by_who_may(
+    topics: tuple[str, ...] | None,
+    tables: tuple[str, ...] | None,
+    routed: list[str],
+    refused: list[str],
+) -> None:
+    caller = Caller("c", Role.DBA, topics, None, tables)
+    assert [caller.may_route(each) for each in (*routed, *refused)] == (
+        [True] * len(routed) + [False] * len(refused)
+    )
 
 
 def test_an_emptied_file_lets_nobody_in(tmp_path: Path) -> None:

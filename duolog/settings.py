@@ -86,6 +86,7 @@ class ServeSettings(BaseModel):
     tls_key: Path | None = None
     tls_client_ca: Path | None = None
     advertise: str | None = None
+    trust_proxy: str | None = None  # addresses of proxies, with commas
     retention_every_seconds: FiniteFloat = 60.0
     max_body_bytes: ByteSize = ByteSize(8 << 20)
     max_connections: int = 10_000
@@ -233,6 +234,9 @@ class Settings(BaseSettings):
                 self.serve.max_connections,
                 self.serve.headers_within_seconds,
                 self.serve.body_silence_seconds,
+            ),
+            tuple(
+                each.strip() for each in (self.serve.trust_proxy or "").split(",") if each.strip()
             ),
         )
 

@@ -169,6 +169,7 @@ def take_ownership(
             with suppress(OSError):  # a full disk: it is only for the messages that others get
                 _introduce(descriptor)
                 (folder / "host.json").unlink(missing_ok=True)  # of a host that was killed
+            _close_to_others(folder)
             return Ownership(folder, descriptor)
         meanwhile()
         if clock.monotonic() >= deadline:
@@ -193,6 +194,15 @@ def _make_durably(folder: Path) -> None:
         raise UnsupportedLocation(f"{folder} cannot be made: {error.strerror}.") from error
     for path in missing:
         sync_folder(path.parent)
+
+
+def _close_to_others(folder: Path) -> None:
+    """Also a folder that was there before, made by whoever with whatever rights: its files are the
+    records. Where that is not ours to say, it stays as it is.
+    """
+    with suppress(OSError):
+        if stat.S_IMODE(folder.stat().st_mode) & 0o077:
+            folder.chmod(0o700)
 
 
 def sync_folder(folder: Path) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from duolog.bridge.journal import Journal, JournalHandler
 from duolog.bridge.metrics.tally import Tally
 from duolog.bridge.serve.connections import ConnectionRules, Connections
-from duolog.bridge.serve.options import TlsFiles
+from duolog.bridge.serve.options import HostOptions
 from duolog.bridge.serve.watched import watched_protocol
 from duolog.server.run import stoppable_server
 
@@ -25,7 +25,7 @@ _LOGGERS: Final = ("uvicorn.error", "asyncio", "duolog.bridge")
 def guarded_server(
     application: Any,
     rules: ConnectionRules,
-    tls: TlsFiles | None,
+    options: HostOptions,
     tally: Tally,
     journal: Journal,
     **stopping: Any,
@@ -38,11 +38,16 @@ def guarded_server(
             http=watched_protocol(Connections(rules, tally, journal)),
             log_config=None,
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            **({} if tls is None else tls.server_options()),
+            **({} if options.tls is None else options.tls.server_options()),
+            **_proxy_options(options.trusted_proxies),
             **stopping,
         ) as server,
     ):
         yield server
+
+
+def _proxy_options(trusted: Sequence[str]) -> dict[str, Any]:
+    return {"proxy_headers": True, "forwarded_allow_ips": list(trusted)} if trusted else {}
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,12 +71,18 @@ class HostOptions:
     body_limits: BodyLimits = field(default_factory=BodyLimits)
     sql_rules: SqlRules = field(default_factory=SqlRules)
     connection_rules: ConnectionRules = field(default_factory=ConnectionRules)
+    trusted_proxies: tuple[str, ...] = ()  # that may say, in headers, for whom they ask
 
     def __post_init__(self) -> None:
         if not 0 < self.retention_every_seconds < float("inf"):
             raise InvalidSetting(
                 f"retention_every_seconds must be above 0; got {self.retention_every_seconds}."
             )
+        for proxy in self.trusted_proxies:
+            if not _is_network(proxy):
+                raise InvalidSetting(
+                    f"trust_proxy takes addresses like 10.0.0.7 or 10.0.0.0/8; got '{proxy}'."
+                )
         if self.advertise is not None and not _is_url(self.advertise):
             raise InvalidSetting(
                 f"advertise is a url like http://log-host:7070; got '{self.advertise}'."
@@ -107,6 +114,14 @@ class HostOptions:
         if taken.is_everywhere:
             host = "::1" if ":" in host else "127.0.0.1"
         return Address(host, taken.port).url(tls=self.tls is not None)
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_url(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -30,6 +31,7 @@ from duolog.log import EmbeddedLog
 from duolog.server.listener import listen, taken
 from duolog.server.run import allow_many_connections
 
+_FOR_THE_OWNER_ALONE = 0o077  # what RocksDB writes, too
 _SWITCH_SECONDS = 0.0001  # of Python's lock: a publish takes it five times, between reads of others
 
 
@@ -56,6 +58,7 @@ def serve(
     no new requests, writes finished, log closed.
     """
     options.check()
+    os.umask(_FOR_THE_OWNER_ALONE)
     tally = Tally()
     doorkeeper = Doorkeeper(options.tokens, tally, journal)
     rules = options.connection_rules.within(allow_many_connections())
@@ -94,7 +97,7 @@ def serve(
             guarded_server(
                 application,
                 rules,
-                options.tls,
+                options,
                 tally,
                 journal,
                 when_stopping=partial(_stop_waiting, host, running),

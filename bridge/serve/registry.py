@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -29,6 +30,7 @@ def serve_registry(
 ) -> None:
     """Serve it at the root path until SIGINT or SIGTERM; `when_started` is told url and folder."""
     options.check()
+    os.umask(0o077)  # what RocksDB writes is its owner's alone
     tally = Tally()
     doorkeeper = Doorkeeper(options.tokens, tally, journal)
     rules = options.connection_rules.within(allow_many_connections())
@@ -41,6 +43,6 @@ def serve_registry(
             known_as=options.advertised_name(),
         )
         front = Front(gate, tally, journal, lambda _: REGISTRY)
-        with guarded_server(front, rules, options.tls, tally, journal) as server:
+        with guarded_server(front, rules, options, tally, journal) as server:
             when_started(options.url(taken(listener)), str(log.folder))
             server.run(sockets=[listener])

@@ -65,6 +65,14 @@ def serve(
         str | None,
         typer.Option(metavar="URL", help="Where others with the same directory reach it."),
     ] = None,
+    trust_proxy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Proxies whose X-Forwarded-* headers are believed; several with commas.",
+            show_default="none",
+        ),
+    ] = None,
     bootstrap_servers: BootstrapServers = None,
     kafka_options: KafkaOptions = None,
     groups: Groups = None,
@@ -96,6 +104,7 @@ def serve(
         "tls_key": tls_key,
         "tls_client_ca": tls_client_ca,
         "advertise": advertise,
+        "trust_proxy": trust_proxy,
     }
     tables = {
         "serve": flags,

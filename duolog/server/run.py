@@ -59,6 +59,7 @@ def stoppable_server(
         "log_level": "warning",
         "access_log": False,
         "server_header": False,
+        "proxy_headers": False,  # anybody could write who they are
         "ws": "none",
         "timeout_graceful_shutdown": GRACE_SECONDS,
         **options,

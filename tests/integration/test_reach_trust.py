@@ -165,6 +165,16 @@ def test_the_secret_is_for_the_owner_of_the_log_alone(folder: Path) -> None:
         assert len(log.secret()) == 64
 
 
+@pytest.mark.parametrize("mode", [0o755, 0o777, 0o750])
+def test_a_folder_that_was_there_before_is_closed_to_others(folder: Path, mode: int) -> None:
+    folder.mkdir()
+    for _ in range(2):
+        folder.chmod(mode)
+        with duolog.open_log(folder) as log:
+            log.secret()
+            assert folder.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_secret_behind_a_link_is_not_followed(folder: Path, tmp_path: Path) -> None:
     with duolog.open_log(folder) as log:
         (tmp_path / "elsewhere").write_text("ab" * 32)

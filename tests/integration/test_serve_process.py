@@ -430,6 +430,42 @@ def test_tokens_are_listed_replaced_and_taken_back(start: Start, tmp_path: Path)
     assert (code, error["code"]) == (1, "InvalidSetting")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ((), "127.0.0.1:"),
+        (("--trust-proxy", "10.0.0.1"), "127.0.0.1:"),
+        (("--trust-proxy", "10.0.0.1, 127.0.0.0/8"), "203.0.113.9:"),
+    ],
+)
+def test_only_a_proxy_that_is_trusted_says_who_asks(
+    serve: Start, arguments: tuple[str, ...], shown: str
+) -> None:
+    process = serve(*arguments, "--log-json", "--log-level", "debug", FORWARDED_ALLOW_IPS="*")
+    said = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https"}
+    urllib.request.urlopen(
+        urllib.request.Request(f"{url_of(process)}/healthz", headers=said)
+    ).close()
+    process.terminate()
+    _, err = process.communicate(timeout=DEADLINE_SECONDS)
+    told = [json.loads(line) for line in err.splitlines()]
+    (request,) = [each for each in told if each["event"] == "request"]
+    assert request["client"].startswith(shown)
+
+
+def test_all_that_a_host_writes_is_its_owners_alone(serve: Start, tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir(mode=0o755)
+    process = serve()
+    with reach(url=url_of(process)) as log:
+        log.create_topic("orders")
+        log.publish("orders", Record(b"private"))
+        log.checkpoint()
+    found = [tmp_path / "log", *(tmp_path / "log").rglob("*")]
+    assert len(found) > 10
+    open_to_others = [path for path in found if path.stat().st_mode & 0o077]
+    assert open_to_others == []
+
+
 def test_poll_interval_ms_is_taken_and_said_once_to_have_no_effect(serve: Start) -> None:
     process = serve(DUOLOG_TOPICS='{"poll_interval_ms": 50}')
     assert ask(f"{url_of(process)}/healthz")[0] == 200

@@ -223,3 +223,9 @@ def test_a_wrong_variable_and_a_wrong_flag_are_named_too(
         load_settings({"serve": {"max_body_bytes": "most"}})
     with pytest.raises(InvalidSetting, match=r"There is no settings file none\.toml"):
         load_settings(file=Path("none.toml"))
+
+
+@pytest.mark.parametrize("proxy", ["*", "my-proxy", "10.0.0.1:80", "10.0.0.300"])
+def test_proxies_are_addresses(proxy: str) -> None:
+    with pytest.raises(InvalidSetting, match="trust_proxy"):
+        HostOptions(LOOPBACK, trusted_proxies=(proxy,))

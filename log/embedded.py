@@ -61,7 +61,7 @@ from duolog.log.model import (
     Unrouted,
     Writer,
 )
-from duolog.log.names import check_epoch, check_writer
+from duolog.log.names import check_epoch, check_topic_name, check_writer
 from duolog.log.open_files import allow_many_files, is_too_many, too_many_open_files
 from duolog.log.options import LogOptions
 from duolog.log.owner import UNFINISHED, HostHint, Ownership, sync_folder, take_ownership
@@ -253,7 +253,7 @@ class EmbeddedLog:
         wanted = settings or TopicSettings()
 
         def change(catalogue: Catalogue, now_ms: int) -> tuple[Catalogue, Topic]:
-            known = catalogue.by_name.get(name)
+            known = catalogue.by_name.get(check_topic_name(name))
             if if_not_exists and known is not None and known.name == name:
                 return catalogue, known
             return catalogue.with_topic(name, wanted, now_ms)

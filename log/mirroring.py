@@ -20,6 +20,7 @@ from duolog.log.mirror_model import (
 from duolog.log.mirror_modes import MirrorMode, MirrorModes, MirrorReport
 from duolog.log.mirrors import VERSION, StoredMirror
 from duolog.log.model import Topic, TopicPartition
+from duolog.log.names import check_text_name
 from duolog.log.rounds import Round
 from duolog.log.state import State
 
@@ -137,7 +138,8 @@ class Mirrors:
 
     def producer(self, cluster_id: str) -> MirrorProducer | None:
         """This log's producer id in a cluster. One that a copy has brought along is not its own."""
-        stored = self._state.store.get("mirror", producer_key(cluster_id))
+        key = producer_key(check_text_name(cluster_id, "Kafka cluster"))
+        stored = self._state.store.get("mirror", key)
         if stored is None:
             return None
         fields = json.loads(stored)

@@ -200,7 +200,7 @@ class _Routes:
                 if stored is None
                 else {}
             )
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise InvalidRequest(
                 "A wait names positions, or positions_stored, and seconds."
             ) from None

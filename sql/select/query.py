@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from duolog.errors import DataFusionNotFound, DuologError, QueryTimedOut, UnknownTopic
+from duolog.errors import (
+    DataFusionNotFound,
+    DuologError,
+    InvalidSql,
+    QueryTimedOut,
+    UnknownTopic,
+)
 from duolog.sql.result import SqlResult
 from duolog.sql.select import complaints
 from duolog.sql.select.names import SYSTEM_SCHEMA, TableName, topic_named
@@ -71,7 +77,7 @@ class _Query:
             frame = session.plan(self._taken.text)
             self._push_down(frame)
         self._check()
-        schema = _with_own_names(frame.schema())
+        schema = _with_own_names(self._schema_of(frame))
         return SqlResult(schema, self._batches(session, frame, schema))
 
     def _add_tables(self, session: Session) -> list[UnknownTopic]:
@@ -107,6 +113,17 @@ class _Query:
         if unknown and "not found" in str(error):
             return unknown[0]
         return complaints.refused(error, self._query, self._taken, self._text)
+
+    def _schema_of(self, frame: Any) -> pa.Schema:
+        try:
+            return frame.schema()
+        except pa.ArrowException as error:  # a NUL in a name; a type that only DataFusion has
+            raise InvalidSql(
+                f"The query answers columns that cannot be sent ({error}). Give them other names "
+                "with AS, or cast them.",
+                text=self._text,
+                position=self._query.position,
+            ) from error
 
     def _push_down(self, frame: Any) -> None:
         """Tell each table what the query needs of it."""

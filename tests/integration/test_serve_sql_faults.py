@@ -118,6 +118,18 @@ def test_a_process_that_does_not_hear_its_deadline_is_killed(
         assert not process.is_running()
 
 
+@pytest.mark.parametrize(
+    "query", ["SELECT '\0'", 'SELECT 1 AS "a\0b"', "SELECT named_struct('\0', 1) AS x"]
+)
+def test_columns_that_cannot_be_sent_are_the_querys_fault(tmp_path: Path, query: str) -> None:
+    with served(tmp_path / "log") as host:
+        refused = host.ask("/v1/api/sql", {"sql": query})
+        assert (refused.status, refused.code) == (422, "InvalidSql")
+        assert "with AS" in refused.json["error"]
+        fine = host.ask("/v1/api/sql", {"sql": "SELECT '\0' AS nothing"})
+        assert fine.json["rows"] == [["\0"]]
+
+
 def test_a_killed_process_loses_its_query_and_nothing_else(
     tmp_path: Path, threads: ThreadPoolExecutor
 ) -> None:

@@ -160,6 +160,8 @@ def test_writers_that_are_forgotten_are_counted_and_told(minding: Minding) -> No
     log.publish("orders", Record(b"v"), writer="alive", sequence=0)
     log.append(STREAM, 0, [])
     minding.duties.enforce_retention()
+    clock.advance(seconds=3600)
+    minding.duties.enforce_retention()
     assert "writers.expired publishers=1 batch_writers=1" in minding.said.getvalue()
     samples = LookedUp(log, clock).samples()
     assert samples[WRITERS_REMEMBERED] == [(("publisher",), 1), (("batch",), 0), (("stream",), 1)]

@@ -32,7 +32,8 @@ def test_without_any_settings_a_log_is_opened_with_its_own_defaults() -> None:
 
 
 def test_every_setting_but_the_directory_is_an_option_of_the_log() -> None:
-    others = {"log", "url", "token", "avro", "kafka", "mirror", "serve", "topics", "sql"}
+    tables = {"avro", "kafka", "mirror", "registry", "serve", "topics", "sql"}
+    others = {"log", "url", "token", *tables}
     assert set(Settings.model_fields) - others == set(LogOptions.__dataclass_fields__) - {
         "clock",
         "fault",

@@ -75,6 +75,7 @@ def test_no_argument_of_a_fetch_is_too_strange(asking: Asking) -> None:
 
 
 def test_no_wait_is_too_strange(asking: Asking) -> None:
+    body: dict[str, Any]
     for wrong in WRONG:
         for body in (
             {"seconds": wrong if not _is_long(wrong) else 0, "positions": []},

@@ -376,8 +376,6 @@ def settle(
         return _unknown(state, failure, str(error))
     if not recovered:
         return _unknown(state, failure, state.store.not_reopened_for)
-    if state.store.has_accepted(failure):
-        failure.superseded, failure.damage = True, False  # it would not fail of that again
     if is_there:
         publish()
         return None

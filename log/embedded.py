@@ -136,7 +136,7 @@ def open_log(
             state = State(folder, store, options, BatchCache(options.cache_bytes))
             state.is_in_place = ownership.is_in_place
             identity = establish(store, folder)
-            _load(state)
+            state.load()
             store_checked(store, state.checked)
         except WriteFailed as failure:
             raise named_failure(failure, folder) from failure
@@ -148,14 +148,6 @@ def open_log(
             shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
         undo.pop_all()
     return EmbeddedLog(state, identity, ownership, mark, codecs_for)
-
-
-def _load(state: State) -> None:
-    try:
-        state.load()
-    except WriteFailed as failure:  # what was begun in the background may have met damage
-        if not (failure.damage and state.recover() and state.store.has_accepted(failure)):
-            raise
 
 
 def _not_opened(folder: Path, error: OSError) -> DuologError:

@@ -12,7 +12,6 @@ of RocksDB's in a variable when it raises: whoever held the error would keep the
 
 from __future__ import annotations
 
-import logging
 import shutil
 import threading
 import time
@@ -34,7 +33,6 @@ from duolog.errors import (
     UnsupportedLocation,
     WritesRefused,
 )
-from duolog.log.bad_block import BadBlock, accept, bad_block_in
 from duolog.log.forked import Forked, keep_for_ever, leave_to_parent_in_child
 from duolog.log.lost_files import Relinked, relinkings
 from duolog.log.manifest import Table
@@ -48,8 +46,6 @@ from duolog.log.open_files import (
 from duolog.log.options import LogOptions
 from duolog.log.shared_access import SharedAccess
 from duolog.log.sorted_file import SortedFile
-
-_LOGGER = logging.getLogger(__name__)
 
 Family = Literal[
     "meta", "topics", "records", "times", "heads", "epochs", "groups", "mirror", "schemas"
@@ -67,7 +63,6 @@ _MOST_WAITING_BUFFERS = 2
 _LONGEST_WAIT_SECONDS = 2.0
 _FILES_OVERLAP = ("Global seqno is required, but disabled", "External file requires flush")
 _PER_OPERATION_BYTES = 32
-_SEQUENCES_UNMARKED = 1 << 32  # that tables may have beyond the mark, and many more
 
 
 class WriteFailed(Exception):
@@ -75,7 +70,7 @@ class WriteFailed(Exception):
 
     def __init__(self, cause: BaseException | str, *, superseded: bool = False) -> None:
         super().__init__(str(cause))
-        self.superseded = superseded  # by a recovery: the write may be tried again
+        self.superseded = superseded  # by somebody else's failure: the store was opened anew
         self.damage = "Corruption" in str(cause)
         self.disk_full = "No space left" in str(cause) or "Disk quota exceeded" in str(cause)
         self.too_many_files = is_too_many(str(cause))
@@ -173,8 +168,6 @@ class Store:
         self.syncs = 0
         self._is_left = False
         self.recoveries = 0
-        self._accepted: set[BadBlock] = set()
-        self._failed_with = ""
         self.not_reopened_for = ""  # why it is not open for writing, after a write that failed
         leave_to_parent_in_child(self)
 
@@ -308,7 +301,6 @@ class Store:
             self.recoveries += 1
             self._state = _State.UNREADABLE
             self._detach()
-            self._accept_changed_records()
             try:
                 self._attach(self._opened_whole())
             except (LogUnusable, WritesRefused, OSError) as error:
@@ -319,24 +311,6 @@ class Store:
             self._attach(self._opened(read_only=True))
             self._state = _State.READ_ONLY
             return False
-
-    def _accept_changed_records(self) -> None:
-        """Where a bad block has ended all writes, let it be damage of its own batches alone."""
-        bad = bad_block_in(self._failed_with)
-        self._failed_with = ""
-        if bad is None or not accept(self._path, bad, self._mark.sequence + _SEQUENCES_UNMARKED):
-            return
-        self._accepted.add(bad)
-        _LOGGER.warning(
-            "%s has changed on the disk, at %d: whoever reads the records there is told which are "
-            "damaged, all else goes on. Look at the disk, and make a backup.",
-            self._path / bad.table,
-            bad.offset,
-        )
-
-    def has_accepted(self, failure: WriteFailed) -> bool:
-        """Whether a write failed of records that had changed on the disk, and would not again."""
-        return failure.damage and bad_block_in(str(failure)) in self._accepted
 
     def _attach(self, database: Any) -> None:
         self._database = database
@@ -437,7 +411,8 @@ class Store:
             except Exception as error:  # rocksdict raises bare Exception
                 if str(error).endswith(_FILES_OVERLAP):
                     return False
-                raise self._failed(error) from error
+                self._state = _State.IN_DOUBT
+                raise WriteFailed(error) from error
         return True
 
     def wait_for_room(self) -> None:
@@ -487,12 +462,8 @@ class Store:
         try:
             yield
         except Exception as error:  # rocksdict raises bare Exception
-            raise self._failed(error) from error
-
-    def _failed(self, error: Exception) -> WriteFailed:
-        self._state = _State.IN_DOUBT
-        self._failed_with = str(error)
-        return WriteFailed(error)
+            self._state = _State.IN_DOUBT
+            raise WriteFailed(error) from error
 
     # -- reading
 

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from duolog.errors import DamagedBatch, DamagedLog
+from duolog.errors import DamagedBatch
 from duolog.log import EmbeddedLog, LogOptions, open_log
 from duolog.log.model import AtTimestamp, Op, Record, TopicPartition, TopicSettings
 from duolog.log.readback import read_back
 
 COUNT = 200
-FIRST_KEY = 8  # where the first key of a table is, behind three numbers
 NOT_CACHED = LogOptions(cache_bytes=0)
 SIZES = pytest.mark.parametrize("value_bytes", [100, 20_000], ids=["small", "large"])
 
@@ -159,72 +158,3 @@ def test_a_block_of_two_partitions_damages_both_and_the_log_opens(tmp_path: Path
         log.skip_to("beside", 0, 1)
         log.skip_to("orders", 0, COUNT)
         assert log.check_whole().records == COUNT + 2
-
-
-def rewrite_tables(log: EmbeddedLog) -> None:
-    """What RocksDB does by itself from time to time."""
-    log._state.store.reclaim("records", b"", b"\xff" * 16)
-
-
-def lay_down(folder: Path, value_bytes: int) -> Path:
-    """A log of three partitions that write in turns; its table of records."""
-    with open_log(folder, options=NOT_CACHED) as log:
-        log._state.merges.when_ready(lambda: None)
-        log.create_topic("orders", TopicSettings(partitions=3))
-        for number in range(COUNT):
-            log.publish("orders", Record(value(number, value_bytes), b"%d" % number))
-    return max((folder / "db").glob("*.sst"), key=lambda file: file.stat().st_size)
-
-
-def flip(table: Path, place: int) -> None:
-    content = bytearray(table.read_bytes())
-    content[place] ^= 0x10
-    table.write_bytes(content)
-
-
-def readable(log: EmbeddedLog) -> set[bytes | None]:
-    found: set[bytes | None] = set()
-    for partition in range(3):
-        position, end = 0, log.offsets("orders")[partition].next_offset
-        while position < end:
-            fetched = log.fetch("orders", partition, position, skip_damaged=True)
-            found |= {record.value for record in fetched}
-            position = fetched.next_offset
-    return found
-
-
-@SIZES
-def test_writes_go_on_when_rocksdb_meets_damaged_records_by_itself(
-    tmp_path: Path, value_bytes: int
-) -> None:
-    folder = tmp_path / "log"
-    table = lay_down(folder, value_bytes)
-    (tmp_path / "of a backup").hardlink_to(table)
-    flip(table, table.read_bytes().index(value(77, value_bytes)) + 50)
-    before = (tmp_path / "of a backup").read_bytes()
-    with open_log(folder, options=NOT_CACHED) as log:
-        for number in (COUNT, COUNT + 1):
-            rewrite_tables(log)
-            log.publish("orders", Record(value(number, value_bytes), b"%d" % number))
-            log.ack("billing", "orders", number - COUNT, 0)
-    with open_log(folder, options=NOT_CACHED) as log:
-        rewrite_tables(log)
-        missing = {value(number, value_bytes) for number in range(COUNT + 2)} - readable(log)
-        assert missing == {value(77, value_bytes)}
-        assert [each.next_offset - each.first_offset for each in log.damage("orders")] == [1]
-        with pytest.raises(DamagedBatch):
-            log.check_whole()
-    assert (tmp_path / "of a backup").read_bytes() == before
-
-
-def test_a_log_whose_tables_have_more_than_damaged_records_takes_no_writes(tmp_path: Path) -> None:
-    table = lay_down(tmp_path / "log", 20_000)
-    flip(table, FIRST_KEY)
-    changed = table.read_bytes()
-    with open_log(tmp_path / "log", options=NOT_CACHED) as log:
-        log.publish("orders", Record(b"a second table, to be joined with the first"))
-        for _ in range(2):
-            rewrite_tables(log)
-            with pytest.raises(DamagedLog, match="Restore it from a backup"):
-                log.publish("orders", Record(b"later"))
-    assert table.read_bytes() == changed

@@ -38,10 +38,10 @@ for option in "$@"; do
 done
 
 neighbour() { # NAME ROLE FILE
-    if grep -q "\"name\": \"$1\"" "$tokens"; then
+    if grep -qF "\"name\": \"$1\"" "$tokens"; then
         test -s "$3" && return
         # Only its hash is left, which is no use to anybody: take it back.
-        duolog token revoke "$1" --file "$tokens" --yes 2> /dev/null
+        duolog token revoke "$1" --file "$tokens" --yes
     fi
     made=$(duolog token create --role "$2" --name "$1" --file "$tokens" --json)
     made=${made##*\"token\":\"}
@@ -53,11 +53,16 @@ neighbour() { # NAME ROLE FILE
 }
 
 if [ -n "$tokens" ]; then
-    if ! [ -e "$tokens" ]; then
-        first=$(dirname "$tokens")/first-token
-        duolog token create --role "${DUOLOG_FIRST_ROLE:-dba}" --name first --file "$tokens" \
-            > "$first.new" 2> /dev/null
-        mv "$first.new" "$first"
+    first=$(dirname "$tokens")/first-token
+    if ! [ -e "$tokens" ] || [ -e "$first.new" ]; then
+        : > "$first.new" # as long as it is there, nobody has seen the first token
+        if grep -qF '"name": "first"' "$tokens" 2> /dev/null; then
+            duolog token revoke first --file "$tokens" --yes
+        fi
+        duolog token create --role "${DUOLOG_FIRST_ROLE:-dba}" --name first --file "$tokens" --json \
+            > "$first.made"
+        sed 's/.*"token":"\([^"]*\)".*/\1/' "$first.made" > "$first"
+        rm "$first.made" "$first.new"
         echo "The first token of this log is in $first. Read it there, keep it elsewhere and" \
             "remove the file: docker exec CONTAINER cat $first" >&2
     fi

@@ -126,6 +126,7 @@ def open_log(
             undo.callback(ownership.release)
         try:
             check_format(folder)
+            ownership.close_to_others()
             mark = Mark(folder / "mark")
             undo.callback(mark.close)
             store = Store(folder / "db", mark, options)

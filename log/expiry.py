@@ -5,7 +5,7 @@ What is remembered makes a repeat harmless, so it stays for as long as a writer 
 checkpoint may go on at any time. Idle writers are looked for outside the committer, which only
 deletes, some hundred of them in one write; where nothing is idle, nothing is written.
 
-A clock may be wrong for a moment, by days: a machine that was suspended, a guest whose host sets
+A clock may be ahead for a moment, by days: a machine that was suspended, a guest whose host sets
 its time. So nobody is forgotten at the first look that finds him idle. The log keeps when that was,
 and a look at least an hour later forgets those who were idle then already; a look whose clock shows
 an earlier time takes the one before it for wrong.

@@ -74,6 +74,15 @@ class Ownership:
         written.replace(self.folder / "secret")
         return made
 
+    def close_to_others(self) -> None:
+        """Also a folder that was there before, made by whoever with whatever rights: its files are
+        the records. Once it is known to be a log; where that is not ours to say, it stays as it is.
+        """
+        with suppress(OSError):
+            mode = stat.S_IMODE(self.folder.stat().st_mode)
+            if mode & 0o077:
+                self.folder.chmod(mode & ~0o077)
+
     def is_in_place(self) -> bool:
         """Whether the folder that was locked is still the one at its path."""
         if self._descriptor is None:
@@ -169,7 +178,6 @@ def take_ownership(
             with suppress(OSError):  # a full disk: it is only for the messages that others get
                 _introduce(descriptor)
                 (folder / "host.json").unlink(missing_ok=True)  # of a host that was killed
-            _close_to_others(folder)
             return Ownership(folder, descriptor)
         meanwhile()
         if clock.monotonic() >= deadline:
@@ -194,15 +202,6 @@ def _make_durably(folder: Path) -> None:
         raise UnsupportedLocation(f"{folder} cannot be made: {error.strerror}.") from error
     for path in missing:
         sync_folder(path.parent)
-
-
-def _close_to_others(folder: Path) -> None:
-    """Also a folder that was there before, made by whoever with whatever rights: its files are the
-    records. Where that is not ours to say, it stays as it is.
-    """
-    with suppress(OSError):
-        if stat.S_IMODE(folder.stat().st_mode) & 0o077:
-            folder.chmod(0o700)
 
 
 def sync_folder(folder: Path) -> None:

@@ -27,7 +27,14 @@ from duolog.errors import (
     TooBusy,
 )
 from duolog.reach.address import Address
-from duolog.reach.exchange import Answer, AnswerLost, Exchange, NotSent, Request
+from duolog.reach.exchange import (
+    Answer,
+    AnswerLost,
+    Exchange,
+    Introduction,
+    NotSent,
+    Request,
+)
 from duolog.reach.failures import error_of
 from duolog.reach.options import RemoteOptions
 from duolog.reach.protocol import LOG_HEADER, PROTOCOL_HEADER, VERSION, check_version
@@ -35,7 +42,6 @@ from duolog.reach.secret import Secret
 
 _FIRST_PAUSE_SECONDS: Final = 0.02
 _LONGEST_PAUSE_SECONDS: Final = 1.0
-_UNKNOWN_CALLER: Final = 401
 _FOR_NOW: Final = frozenset({429, 502, 503, 504})
 
 Judged = TypeVar("Judged")
@@ -43,11 +49,15 @@ Judged = TypeVar("Judged")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A host, how it knows us, and the log that is meant; no log: whichever is there."""
+    """A host, how it knows us, and the log that is meant; no log: whichever is there.
+
+    A host of this machine knows us by an introduction on each connection, others by a credential.
+    """
 
     address: Address
     credential: Secret | None
     log_id: str | None = None
+    introduction: Introduction | None = None
 
 
 class HostConnection:
@@ -64,7 +74,7 @@ class HostConnection:
         self._closed = threading.Event()
         self._guard = threading.Lock()  # of the two below, which change together
         self._endpoint = endpoint
-        self._exchange = self._exchange_with(endpoint.address)
+        self._exchange = self._exchange_with(endpoint)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -74,14 +84,22 @@ class HostConnection:
         """Ask this one from now on."""
         with self._guard:
             old = self._exchange
-            if endpoint.address != self._endpoint.address:
-                self._exchange = self._exchange_with(endpoint.address)
+            if (endpoint.address, endpoint.introduction) != (
+                self._endpoint.address,
+                self._endpoint.introduction,
+            ):
+                self._exchange = self._exchange_with(endpoint)
             self._endpoint = endpoint
         if old is not self._exchange:
             old.close()
 
-    def _exchange_with(self, address: Address) -> Exchange:
-        return Exchange(address, self._options, proves_itself=self._find is not None)
+    def _exchange_with(self, endpoint: Endpoint) -> Exchange:
+        return Exchange(
+            endpoint.address,
+            self._options,
+            vouched_for=endpoint.introduction is not None,
+            introduction=endpoint.introduction,
+        )
 
     def close(self) -> None:
         """End the connections. Calls under way fail."""
@@ -98,16 +116,7 @@ class HostConnection:
 
     def ask_other(self, request: Request) -> Answer:
         """Whatever the host answers on a path that is not of our protocol. May be sent again."""
-        may_prove_anew = self._find is not None
-
-        def passed_on(_: Endpoint, answer: Answer) -> Answer:
-            nonlocal may_prove_anew
-            if answer.status == _UNKNOWN_CALLER and may_prove_anew:
-                may_prove_anew = False
-                raise HostRefused("The host was started anew, and does not know us yet.")
-            return answer
-
-        return self._asked(request, passed_on, may_repeat=True)
+        return self._asked(request, lambda _, answer: answer, may_repeat=True)
 
     def _asked(
         self, request: Request, judge: Callable[[Endpoint, Answer], Judged], *, may_repeat: bool

@@ -10,11 +10,11 @@ import select
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPResponse
-from typing import BinaryIO, Final
-from weakref import WeakSet
+from typing import BinaryIO, Final, Protocol
+from weakref import WeakKeyDictionary, WeakSet
 
 from duolog.errors import InvalidSetting
 from duolog.reach.address import Address
@@ -54,6 +54,13 @@ class Answer:
     content: bytes
 
 
+class Introduction(Protocol):
+    """What comes first on a connection, so that both sides know whom they speak with."""
+
+    def on(self, ask: Callable[[Request, dict[str, str]], Answer]) -> dict[str, str]:
+        """Headers for all that is asked there. Raises NotSent when it is not whom we mean."""
+
+
 _made_here: WeakSet[Exchange] = WeakSet()
 
 
@@ -69,14 +76,23 @@ class Exchange:
     """Requests to one address. Keeps connections for the next ones; safe for many threads."""
 
     def __init__(
-        self, address: Address, options: RemoteOptions, *, proves_itself: bool = False
+        self,
+        address: Address,
+        options: RemoteOptions,
+        *,
+        vouched_for: bool = False,
+        introduction: Introduction | None = None,
     ) -> None:
+        """`introduction` comes first on each connection. A host of this machine that is vouched for
+        by one needs no authority to do it.
+        """
         self.address = address
         self._options = options
-        # A host of this machine that has proved itself needs no authority to vouch for it.
-        is_vouched_for = proves_itself and address.is_loopback
+        self._introduction = introduction
+        is_vouched_for = vouched_for and address.is_loopback
         self._tls = _tls_context(options, check=not is_vouched_for) if address.is_tls else None
         self._idle: list[HTTPConnection] = []
+        self._known_by: WeakKeyDictionary[HTTPConnection, dict[str, str]] = WeakKeyDictionary()
         self._guard = threading.Lock()  # of `_idle` and `_closed`
         self._closed = False
         _made_here.add(self)
@@ -96,11 +112,33 @@ class Exchange:
         for connection in idle:
             connection.close()
 
+    def _introduced(self, connection: HTTPConnection, until: float) -> dict[str, str]:
+        """Headers by which the host knows us on this connection."""
+        if self._introduction is None:
+            return {}
+        is_open = True
+
+        def ask(request: Request, headers: dict[str, str]) -> Answer:
+            nonlocal is_open
+            answer, is_open = self._exchanged(connection, request, headers, until)
+            return answer
+
+        try:
+            known_by = self._introduction.on(ask)
+        except AnswerLost as failure:  # of the introduction: nothing else was sent
+            raise NotSent(str(failure)) from failure
+        if not is_open:
+            raise NotSent("it hung up before anything was asked")
+        return known_by
+
     def ask(self, request: Request, headers: Mapping[str, str], until: float) -> Answer:
         """The answer, whatever its status. `until` is in seconds of time.monotonic()."""
         connection = self._connected(until)
         try:
-            answer, may_stay = self._exchanged(connection, request, headers, until)
+            known_by = self._known_by.get(connection)
+            if known_by is None:
+                known_by = self._known_by[connection] = self._introduced(connection, until)
+            answer, may_stay = self._exchanged(connection, request, {**headers, **known_by}, until)
         except BaseException:
             connection.close()
             raise

@@ -19,7 +19,13 @@ from duolog.avro.registered_codec import RegisteredCodec
 from duolog.avro.registry.port import Registry
 from duolog.bridge.http.access import lacks, need_of_statement
 from duolog.bridge.http.answers import JSON_TYPE, Refusal, refusal_of
-from duolog.bridge.http.asking import RequestRefused, caller_of, not_theirs, shown_caller
+from duolog.bridge.http.asking import (
+    RequestRefused,
+    caller_of,
+    check_still_let_in,
+    not_theirs,
+    shown_caller,
+)
 from duolog.bridge.http.host import Host
 from duolog.bridge.http.models import SqlRequest
 from duolog.bridge.http.sending import arrow_response, client_left, wants_arrow
@@ -76,7 +82,9 @@ class Sql:
                 self._check(asked, statement)
                 checked += 1
             for statement in statements:
+                check_still_let_in(self._host, request)
                 done.append(await self._answer(asked, statement, sum(map(len, done))))
+            check_still_let_in(self._host, request)
         except (DuologError, RequestRefused) as error:
             refusal = self._refusal(error)
             if len(statements) == 1:

@@ -18,8 +18,10 @@ import json
 import os
 import re
 import secrets
+import stat
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,8 @@ from typing import Any
 from duolog.bridge.http.callers import Caller, Role
 from duolog.errors import InvalidSetting, NameTaken
 
+_PATIENCE_SECONDS = 10.0
+_LOOK_AGAIN_SECONDS = 0.02
 _PREFIX = "duolog_"  # so that scanners for secrets know one when they see it
 _HASH = re.compile(r"[0-9a-f]{64}")
 _LIMITS = ("topics", "groups", "tables")
@@ -103,24 +107,24 @@ def add_token(path: Path, caller: Caller, expires_at: int | None = None) -> str:
             f"'{caller.name[:40]}' cannot name a token: use 1 to 100 of the characters A-Z a-z "
             "0-9 . _ @ -"
         )
-    with _changing(path):
-        known = read_tokens(path) if path.exists() else ()
+    with _changing(path, create=True) as file:
+        known = read_tokens(file)
         if any(each.caller.name == caller.name for each in known):
             raise NameTaken(
                 f"The token file {path} already has a token named '{caller.name}'. Choose another "
                 f"name, or take that one back: duolog token revoke {caller.name} --file {path}"
             )
         token = make_token()
-        _write(path, (*known, StoredToken(caller, hash_of(token), expires_at)))
+        _write(file, (*known, StoredToken(caller, hash_of(token), expires_at)))
     return token
 
 
 def revoke_token(path: Path, name: str) -> None:
     """Take a token back: hosts that use the file refuse it from now on."""
-    with _changing(path):
-        known = read_tokens(path)
+    with _changing(path) as file:
+        known = read_tokens(file)
         _named(path, known, name)
-        _write(path, [each for each in known if each.caller.name != name])
+        _write(file, [each for each in known if each.caller.name != name])
 
 
 def rotate_token(
@@ -132,8 +136,8 @@ def rotate_token(
     expires_at: int | None = None,
 ) -> str:
     """Make a new token in the place of one, which is taken for so long besides."""
-    with _changing(path):
-        known = read_tokens(path)
+    with _changing(path) as file:
+        known = read_tokens(file)
         before = _named(path, known, name)
         ends_at = before.expires_at if expires_at is None else expires_at
         if ends_at is not None and ends_at <= now:
@@ -143,11 +147,20 @@ def rotate_token(
             )
         token = make_token()
         after = StoredToken(before.caller, hash_of(token), ends_at)
-        if overlap_seconds:
-            until = int(now + overlap_seconds)
+        until = int(now + overlap_seconds)
+        if before.expires_at is not None:
+            until = min(until, before.expires_at)
+        if until > now:
             after = replace(after, former_sha256=before.sha256, former_until=until)
-        _write(path, [after if each is before else each for each in known])
+        _write(file, [after if each is before else each for each in known])
     return token
+
+
+def put_back(path: Path, token: StoredToken) -> None:
+    """Undo a `rotate_token` whose token nobody has seen."""
+    with _changing(path) as file:
+        known = read_tokens(file)
+        _write(file, [token if each.caller.name == token.caller.name else each for each in known])
 
 
 def _named(path: Path, known: Sequence[StoredToken], name: str) -> StoredToken:
@@ -159,33 +172,63 @@ def _named(path: Path, known: Sequence[StoredToken], name: str) -> StoredToken:
 
 
 @contextmanager
-def _changing(path: Path) -> Iterator[None]:
-    """One at a time: two that change the file at once would lose what one of them did."""
+def _changing(link: Path, *, create: bool = False) -> Iterator[Path]:
+    """The file itself, behind any links. One at a time: two that change it at once would lose what
+    one of them did. The lock is the file's own, which nobody else may open.
+    """
+    give_up = time.monotonic() + _PATIENCE_SECONDS
+    flags = os.O_RDONLY | os.O_NONBLOCK | (os.O_CREAT if create else 0)
     try:
-        lock = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        path = link.resolve()
+        while True:
+            descriptor = os.open(path, flags, 0o600)
+            try:
+                opened = os.fstat(descriptor)
+                if not stat.S_ISREG(opened.st_mode):
+                    raise InvalidSetting(f"The token file {link} is no regular file.")
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(opened, path.stat()):  # not replaced meanwhile
+                    yield path
+                    return
+            except BlockingIOError:
+                if time.monotonic() > give_up:
+                    raise InvalidSetting(
+                        f"The token file {link} is being changed by somebody else. Try again."
+                    ) from None
+                time.sleep(_LOOK_AGAIN_SECONDS)
+            finally:
+                os.close(descriptor)
+    except FileNotFoundError:
+        if not create:
+            read_tokens(link)  # says how to make one
+        raise InvalidSetting(
+            f"The token file {link} cannot be written: No such file or directory."
+        ) from None
     except OSError as error:
         raise InvalidSetting(
-            f"The token file {path} cannot be written: {error.strerror}."
+            f"The token file {link} cannot be written: {error.strerror}."
         ) from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
 
 
 def _write(path: Path, tokens: Sequence[StoredToken]) -> None:
-    """Replace the file at once: a host that reads it meanwhile sees the old or the new one."""
+    """Replace the file at once: a host that reads it meanwhile sees the old or the new one. It
+    stays with those whom it belonged to: a host may be another user than who changes it.
+    """
     unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     try:
+        before = path.stat()
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            if not os.geteuid():
+                os.fchown(descriptor, before.st_uid, before.st_gid)
+            os.fchmod(descriptor, stat.S_IMODE(before.st_mode) & 0o660)
             file.writelines(map(_line, tokens))
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink()
         raise InvalidSetting(
             f"The token file {path} cannot be written: {error.strerror}."
         ) from error

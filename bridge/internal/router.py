@@ -213,6 +213,7 @@ class _Routes:
                 found = await wait_for_positions(self._log, self._room, stored, seconds, gone)
         finally:
             gone.cancel()
+        self._admission.check_bearer(request, "wait")  # it may have been taken back since
         return json_answer({"result": found})
 
     async def _receive(self, request: Request) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from duolog.errors import ForbiddenGroup, ForbiddenTopic, UnknownTopic
+from duolog.errors import ForbiddenGroup, ForbiddenTopic, NameTaken, UnknownTopic
 from duolog.log.mirror_modes import MirrorModes
 from duolog.log.topic_ids import check_topic_id
 from duolog.sql.statements import Ack, AddSource, Consume, CreateTopic, ResetGroup, Select
@@ -206,7 +206,12 @@ class UsedLog(SeenLog):
         self, name: str, settings: TopicSettings, *, if_not_exists: bool = False
     ) -> Topic:
         self._check_new(name, settings)
-        return self._log.create_topic(name, settings, if_not_exists=if_not_exists)
+        try:
+            return self._log.create_topic(name, settings, if_not_exists=if_not_exists)
+        except NameTaken:
+            if self._caller.topics is None:
+                raise
+            raise NameTaken(f"'{name}', or its alias or topic in Kafka, is taken.") from None
 
     def add_route(self, reference: TopicRef, route: Route) -> Topic:
         self._check_route(route.table)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -12,16 +13,24 @@ from duolog.cli.options import AsJson, Yes, names
 from duolog.clock import SystemClock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from duolog.bridge.http.tokens import StoredToken
 
 app = typer.Typer(no_args_is_help=True, help="Tokens for those who ask a host.")
+
+_LONGEST_SECONDS: Final = 1e10  # 300 years
 
 TokenFile = Annotated[Path, typer.Option(metavar="F", help="The host's token file.")]
 TokenName = Annotated[str, typer.Argument(metavar="NAME", help="Whose it is.", show_default=False)]
 ExpiresSeconds = Annotated[
     float | None,
     typer.Option(
-        min=1, metavar="S", help="After so many seconds it ends by itself.", show_default="never"
+        min=1,
+        max=_LONGEST_SECONDS,
+        metavar="S",
+        help="After so many seconds it ends by itself.",
+        show_default="never",
     ),
 ]
 
@@ -61,7 +70,7 @@ def create(
     from now on.
     """
     from duolog.bridge.http.callers import Caller, Role
-    from duolog.bridge.http.tokens import add_token
+    from duolog.bridge.http.tokens import add_token, revoke_token
 
     caller = Caller(
         name,
@@ -71,7 +80,8 @@ def create(
         _patterns(tables, "--tables"),
     )
     token = add_token(file, caller, _in_seconds(expires_seconds))
-    _show_new(token, {"name": name, "role": role.lower()}, file, as_json=as_json)
+    told = {"name": name, "role": role.lower()}
+    _show_new(token, told, file, lambda: revoke_token(file, name), as_json=as_json)
 
 
 @app.command("list")
@@ -122,14 +132,17 @@ def rotate(
     file: TokenFile,
     overlap_seconds: Annotated[
         float,
-        typer.Option(min=0, metavar="S", help="So long the token before is taken, too."),
+        typer.Option(
+            min=0, max=_LONGEST_SECONDS, metavar="S", help="So long the token before is taken, too."
+        ),
     ] = 0.0,
     expires_seconds: ExpiresSeconds = None,
     as_json: AsJson = False,
 ) -> None:
     """Print a new token in the place of one, which may do the same."""
-    from duolog.bridge.http.tokens import rotate_token
+    from duolog.bridge.http.tokens import put_back, read_tokens, rotate_token
 
+    before = [each for each in read_tokens(file) if each.caller.name == name]
     token = rotate_token(
         file,
         name,
@@ -137,19 +150,31 @@ def rotate(
         overlap_seconds=overlap_seconds,
         expires_at=_in_seconds(expires_seconds),
     )
-    _show_new(token, {"name": name}, file, as_json=as_json)
+    undo = partial(put_back, file, *before)
+    _show_new(token, {"name": name}, file, undo, as_json=as_json)
 
 
-def _show_new(token: str, told: dict[str, str], file: Path, *, as_json: bool) -> None:
-    if as_json:
-        output.json_line({**told, "token": token})
-    else:
-        output.write(f"{token}\n".encode())
+def _show_new(
+    token: str, told: dict[str, str], file: Path, undo: Callable[[], None], *, as_json: bool
+) -> None:
+    """A token that nobody gets to see is taken back."""
+    try:
+        if as_json:
+            output.json_line({**told, "token": token})
+        else:
+            output.write(f"{token}\n".encode())
+        output.flush()
+    except BaseException:
+        undo()
+        raise
+    if not as_json:
         output.note(f"This is the only time that it is shown. {file} keeps its hash.")
 
 
 def _patterns(text: str | None, option: str) -> tuple[str, ...] | None:
     patterns = None if text is None else names(text)
+    if patterns is not None and not all(map(str.isprintable, patterns)):
+        raise typer.BadParameter("A pattern has printable characters.", param_hint=option)
     if patterns == ():
         raise typer.BadParameter("Name at least one, or leave it out.", param_hint=option)
     return patterns

@@ -22,6 +22,7 @@ import duolog
 from duolog.avro.registry.port import SchemaText
 from duolog.bridge.internal import internal_router
 from duolog.errors import (
+    DuologError,
     HostMismatch,
     HostRefused,
     HostUnreachable,
@@ -49,14 +50,25 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
+class Asked(list[Any]):
+    """The headers of each request, and the paths beside them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paths: list[str] = []
+
+
 @contextmanager
-def impostor(answer: bytes, headers: dict[str, str]) -> Iterator[tuple[str, list[Any]]]:
+def impostor(
+    answer: bytes, headers: dict[str, str], *, port: int = 0
+) -> Iterator[tuple[str, Asked]]:
     """Something else that listens; its address, and the headers of what it was asked."""
-    asked: list[Any] = []
+    asked = Asked()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(self.headers)
+            asked.paths.append(self.path)
             self.send_response(200)
             for name, value in {**headers, "Content-Length": str(len(answer))}.items():
                 self.send_header(name, value)
@@ -68,7 +80,7 @@ def impostor(answer: bytes, headers: dict[str, str]) -> Iterator[tuple[str, list
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -133,9 +145,28 @@ def test_a_token_may_be_good_for_some_calls_only(folder: Path) -> None:
         finally:
             server.stop()
     assert [call for _, call in asked] == [
-        "hello", "fetch", "wait", "parts", "create_topic", "hello", "topics",
+        "hello", "fetch", "wait", "wait", "parts", "create_topic", "hello", "topics",
     ]  # fmt: skip
     assert {token for token, _ in asked} == {"reader", ""}
+
+
+def test_a_wait_says_nothing_to_a_token_that_was_taken_back(folder: Path) -> None:
+    asked: list[str] = []
+    with duolog.open_log(folder) as owner:
+        owner.create_topic("orders")
+        app = FastAPI(openapi_url=None)
+
+        def admits(_: str, call: str) -> bool:
+            asked.append(call)
+            return asked.count("wait") < 2
+
+        app.include_router(internal_router(owner, admits=admits))
+        server = Server(app)
+        try:
+            with reach(url=server.url, token="reader") as log, pytest.raises(HostRefused):
+                log.wait_for_append({("orders", 0): 0}, 0)
+        finally:
+            server.stop()
 
 
 def test_neither_token_nor_secret_is_shown(folder: Path) -> None:
@@ -173,6 +204,15 @@ def test_a_folder_that_was_there_before_is_closed_to_others(folder: Path, mode: 
         with duolog.open_log(folder) as log:
             log.secret()
             assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_is_no_log_is_left_as_open_as_it_was(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "theirs.txt").write_text("theirs")
+    folder.chmod(0o1777)
+    with pytest.raises(DuologError):
+        duolog.open_log(folder)
+    assert folder.stat().st_mode & 0o7777 == 0o1777
 
 
 def test_a_secret_behind_a_link_is_not_followed(folder: Path, tmp_path: Path) -> None:
@@ -257,6 +297,28 @@ def test_a_relay_hears_nothing_that_it_could_use(folder: Path) -> None:
         assert len(set(re.findall(rb"Authorization: Bearer (\S+)", b"".join(heard)))) == 2
     with Host(folder, port=port) as host, pytest.raises(HostRefused):
         reach(url=host.url, token=token.decode())
+
+
+def test_what_takes_a_dead_hosts_port_hears_nothing_of_clients_that_were_connected(
+    folder: Path,
+) -> None:
+    with Host(folder) as host:
+        log = reach(folder, remote=BRIEF)
+        registry = registry_for(log)
+        log.create_topic("orders")
+        port = host.port
+    answer, said = b'{"result": []}', {"Duolog-Protocol": str(VERSION)}
+    with log, impostor(answer, said, port=port) as (_, asked):
+        for call in (
+            log.topics,
+            lambda: log.publish("orders", Record(b"for the log alone")),
+            lambda: registry.register("orders-value", SchemaText('"string"')),
+        ):
+            with pytest.raises(HostUnreachable, match="prove"):
+                call()
+        assert asked
+        assert all(path.startswith("/v1/internal/hello?nonce=") for path in asked.paths)
+        assert not any(headers["Authorization"] for headers in asked)
 
 
 def test_a_host_that_was_started_anew_is_asked_on_by_all_that_asked_before(folder: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from duolog.bridge.http.callers import Caller, Role
 from duolog.bridge.http.rules import TopicRules
+from duolog.bridge.http.sql import Sql
 from duolog.bridge.http.tokens import add_token, revoke_token
 from duolog.bridge.metrics.names import POLLS_WAITING
 from duolog.log.model import Op, Record, Route
@@ -221,6 +222,27 @@ def test_a_poll_gets_nothing_after_its_token_was_taken_back(guarded: Guarded) ->
         refused = answer.result(60)
     assert (refused.status, refused.code) == (401, "Unauthorized")
     assert b"not for them" not in refused.body
+
+
+def test_statements_behind_a_revocation_are_not_done(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, answer = guarded.folder / "tokens", Sql._answer
+    token = add_token(path, Caller("dba-gone-soon", Role.DBA))
+
+    async def answer_then_revoke(*arguments: Any) -> bytes:
+        answered = await answer(*arguments)
+        revoke_token(path, "dba-gone-soon")
+        return answered
+
+    monkeypatch.setattr(Sql, "_answer", answer_then_revoke)
+    content = {"sql": "CREATE TOPIC made_first; CREATE TOPIC made_second"}
+    refused = guarded.host.ask("/v1/api/sql", content, token=token)
+    made = {topic.name for topic in guarded.host.log.topics()}
+    assert refused.status == 401
+    assert "made_first" in made
+    assert "made_second" not in made
+    guarded.host.log.drop_topic("made_first")
 
 
 def test_refusals_are_counted_by_reason(guarded: Guarded) -> None:

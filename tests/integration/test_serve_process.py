@@ -466,6 +466,37 @@ def test_all_that_a_host_writes_is_its_owners_alone(serve: Start, tmp_path: Path
     assert open_to_others == []
 
 
+def test_a_token_that_cannot_be_shown_is_not_made(start: Start, tmp_path: Path) -> None:
+    first = start("token", "create", "--role", "dba", "--name", "a", "--file", "tokens")
+    assert first.wait(DEADLINE_SECONDS) == 0
+    before = (tmp_path / "tokens").read_text()
+    for arguments in (("create", "--role", "user", "--name", "b"), ("rotate", "a")):
+        with Path("/dev/full").open("wb") as full:
+            process = subprocess.run(
+                [*DUOLOG, "token", *arguments, "--file", "tokens"],
+                cwd=tmp_path,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                timeout=DEADLINE_SECONDS,
+                check=False,
+            )
+        assert process.returncode == 1
+        assert (tmp_path / "tokens").read_text() == before
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [("--expires-seconds", "inf"), ("--expires-seconds", "1e300"), ("--topics", "a\x07")],
+)
+def test_limits_that_make_no_sense_are_refused(
+    start: Start, tmp_path: Path, wrong: tuple[str, ...]
+) -> None:
+    wanted = ("--role", "user", "--name", "a", "--file", "tokens")
+    code, error = refused(start("token", "create", *wanted, *wrong, "--json"))
+    assert (code, error["code"]) == (2, "UsageError")
+    assert not (tmp_path / "tokens").exists()
+
+
 def test_poll_interval_ms_is_taken_and_said_once_to_have_no_effect(serve: Start) -> None:
     process = serve(DUOLOG_TOPICS='{"poll_interval_ms": 50}')
     assert ask(f"{url_of(process)}/healthz")[0] == 200

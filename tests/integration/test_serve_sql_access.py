@@ -218,6 +218,19 @@ def test_a_token_for_some_groups_moves_no_others_and_sees_none(guarded: Guarded)
     assert ["mine-1"] in guarded.ask(seen, "limited").json["rows"]
 
 
+def test_a_name_that_is_taken_does_not_tell_by_whom(guarded: Guarded) -> None:
+    guarded.host.log.create_topic("secret_salaries", TopicSettings(alias="orders_alias"))
+    for statement in (
+        "CREATE TOPIC orders_alias",
+        "CREATE TOPIC IF NOT EXISTS orders_alias",
+        "CREATE TOPIC orders_other ALIAS 'orders_alias'",
+    ):
+        taken = guarded.ask(statement, "limited")
+        assert (taken.status, taken.code) == (409, "NameTaken"), taken.body
+        assert "salaries" not in taken.json["error"]
+    guarded.host.log.drop_topic("secret_salaries")
+
+
 def test_a_token_for_some_topics_routes_the_tables_that_it_names(guarded: Guarded) -> None:
     refused = guarded.ask("ALTER TOPIC orders ADD SOURCE hr.pay ON INSERT", "limited")
     assert (refused.status, refused.code) == (403, "Forbidden")

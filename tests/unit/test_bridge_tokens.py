@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hmac
 import io
 import json
@@ -240,6 +241,57 @@ def test_a_token_is_taken_back(tmp_path: Path) -> None:
     for change in (revoke_token, partial(rotate_token, now=NOW)):
         with pytest.raises(InvalidSetting, match=r"no token named 'billing'\. It has: ops"):
             change(path, "billing")
+
+
+def test_a_token_that_is_replaced_never_outlives_its_own_end(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    ended, ending = (
+        add_token(path, BILLING, NOW - 1),
+        add_token(path, Caller("e", Role.USER), NOW + 9),
+    )
+    rotate_token(path, "billing", NOW, overlap_seconds=3600, expires_at=NOW + 9999)
+    rotate_token(path, "e", NOW, overlap_seconds=3600, expires_at=NOW + 9999)
+    known = read_tokens(path)
+    assert caller_of(ended, known, NOW) is None
+    assert caller_of(ending, known, NOW + 8) is not None
+    assert caller_of(ending, known, NOW + 9) is None
+
+
+def test_what_is_changed_through_a_link_is_the_file_itself(tmp_path: Path) -> None:
+    path, link = tmp_path / "real" / "tokens", tmp_path / "link"
+    path.parent.mkdir()
+    token = add_token(path, BILLING)
+    path.chmod(0o640)
+    link.symlink_to(path)
+    keeper, _, _ = doorkeeper(path)
+    revoke_token(link, "billing")
+    assert link.is_symlink()
+    assert keeper.caller(token) is None
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_what_is_no_file_of_tokens_is_left_alone(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidSetting, match="no regular file"):
+        add_token(tmp_path / "pipe", BILLING)
+    for change in (revoke_token, partial(rotate_token, now=NOW)):
+        with pytest.raises(InvalidSetting, match="There is no token file"):
+            change(tmp_path / "none", "billing")
+    with pytest.raises(InvalidSetting, match="cannot be written"):
+        add_token(tmp_path / ("x" * 300), BILLING)
+    assert [each.name for each in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_file_that_somebody_holds_is_told_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tokens"
+    add_token(path, BILLING)
+    monkeypatch.setattr(tokens, "_PATIENCE_SECONDS", 0.1)
+    with path.open() as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        with pytest.raises(InvalidSetting, match="changed by somebody else"):
+            revoke_token(path, "billing")
 
 
 def test_many_who_change_the_file_at_once_lose_nothing(tmp_path: Path) -> None:

@@ -83,6 +83,8 @@ def test_a_writer_that_is_not_known_may_begin_anywhere(form: Form) -> None:
     assert publish(log, 500) == [0]
     form.clock.advance(seconds=8 * 24 * 3600)
     form.do_duties(log)
+    form.clock.advance(seconds=3600)
+    form.do_duties(log)
     assert publish(log, 900) == [1]
 
 

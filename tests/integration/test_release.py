@@ -140,7 +140,7 @@ def check_a_log(installed: Installed) -> None:
     ("arguments", "extra"),
     [
         (("serve", "--log", "missing"), "bridge"),
-        (("registry", "--log", "missing", "--port", "0"), "registry"),
+        (("registry", "--log", "missing", "--listen", "127.0.0.1:0"), "registry"),
         (("sql", "SELECT 1", "--log", "missing"), "sql"),
         (("audit", "--log", "missing", "--bootstrap-servers", "127.0.0.1:1"), "kafka"),
         (
@@ -177,7 +177,7 @@ def test_avro_writes_what_cannot_be_written_by_columns(
 def test_registry_serves_and_asks_one(distributions: Distributions, tmp_path: Path) -> None:
     installed = install(tmp_path / "env", distributions.wheel, "registry")
     installed.said_by("topic", "create", "orders", "--log", "log")
-    with installed.serving("registry", "--log", "log", "--port", "0") as told:
+    with installed.serving("registry", "--log", "log", "--listen", "127.0.0.1:0") as told:
         assert installed.ran(REGISTRY, told["registry"]) == '200 ["x-value"]\n'
 
 

@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 
 from duolog.bridge.http.rules import TopicRules
 from duolog.log.model import Op, Record, Route, TopicSettings
-from duolog.settings import ServeSettings, SqlSettings, TopicsSettings
+from duolog.settings import RegistrySettings, ServeSettings, SqlSettings, TopicsSettings
 from tests.integration.serve_host import ServedLog, served
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "http.md"
@@ -126,6 +126,6 @@ def test_the_guide_lists_every_status_of_an_error(host: ServedLog) -> None:
 
 def test_the_guide_shows_every_setting() -> None:
     shown = GUIDE.read_text().partition("\n## Settings\n")[2].partition("\n## ")[0]
-    for kind in (ServeSettings, TopicsSettings, SqlSettings):
+    for kind in (ServeSettings, RegistrySettings, TopicsSettings, SqlSettings):
         for name in kind.model_fields:
             assert name in shown or f"--{name.replace('_', '-')}" in GUIDE.read_text(), name

@@ -180,9 +180,12 @@ def _after_expiry(world: World, found: dict[str, Any]) -> World:
 def _after_retention(world: World, said: dict[str, Any], *, wholly: bool) -> World:
     changed = copy.deepcopy(world)
     for topic in changed.topics.values():
+        starts = said["starts"].get(topic.name, [])
+        if len(starts) != len(topic.partitions):
+            raise Wrong(f"{topic.name} has {len(starts)} of {len(topic.partitions)} partitions")
         for number, partition in enumerate(topic.partitions):
             where = f"retention of {topic.name}/{number}"
-            start = said["starts"].get(topic.name, [])[number]
+            start = starts[number]
             if not partition.start <= start <= partition.next_offset:
                 raise Wrong(f"{where}: start went from {partition.start} to {start}")
             oldest = None if topic.seconds is None else world.now_ms - topic.seconds * 1000

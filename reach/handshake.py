@@ -14,7 +14,7 @@ from pathlib import Path
 
 from duolog.errors import HostMismatch, HostRefused, HostUnreachable, InvalidSetting
 from duolog.log.owner import HostHint, host_hint, read_secret
-from duolog.reach.address import parse_address
+from duolog.reach.address import Address, parse_address
 from duolog.reach.connection import Endpoint, HostConnection, result_of
 from duolog.reach.exchange import Answer, AnswerLost, Exchange, NotSent, Request
 from duolog.reach.options import RemoteOptions
@@ -93,14 +93,14 @@ def endpoint_of_folder(folder: Path, options: RemoteOptions, until: float = math
         raise HostUnreachable(
             f"host.json in {folder} names no address: {error} Start the host again."
         ) from error
-    endpoint = Endpoint(address, None, hint.log_id, LocalIntroduction(secret, hint))
-    _look_who_answers(endpoint, options, until)
-    return endpoint
+    introduction = LocalIntroduction(secret, hint)
+    _look_who_answers(address, introduction, options, until)
+    return Endpoint(address, None, hint.log_id, introduction)
 
 
-def _look_who_answers(endpoint: Endpoint, options: RemoteOptions, until: float) -> None:
-    address, known = endpoint.address, endpoint.introduction
-    assert known is not None  # noqa: S101 - for the type checker
+def _look_who_answers(
+    address: Address, introduction: LocalIntroduction, options: RemoteOptions, until: float
+) -> None:
     exchange = Exchange(address, options, vouched_for=True)
 
     def ask(request: Request, headers: dict[str, str]) -> Answer:
@@ -111,14 +111,14 @@ def _look_who_answers(endpoint: Endpoint, options: RemoteOptions, until: float) 
 
     try:
         try:
-            known.on(ask)
+            introduction.on(ask)
         finally:
             exchange.close()
     except NotTheHost:
         raise HostMismatch(
             f"What answers at {address} is not the host of the log that host.json names "
-            f"({endpoint.log_id}): it could not prove that it knows the log's secret. It was told "
-            "nothing. Has the host ended, and something else taken its port?"
+            f"({introduction.hint.log_id}): it could not prove that it knows the log's secret. It "
+            "was told nothing. Has the host ended, and something else taken its port?"
         ) from None
     except (NotSent, AnswerLost) as failure:
         raise HostUnreachable(

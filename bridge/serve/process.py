@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -29,9 +28,8 @@ from duolog.bridge.serve.worker import Worker
 from duolog.clock import Clock
 from duolog.log import EmbeddedLog
 from duolog.server.listener import listen, taken
-from duolog.server.run import allow_many_connections
+from duolog.server.run import allow_many_connections, keep_files_private
 
-_FOR_THE_OWNER_ALONE = 0o077  # what RocksDB writes, too
 _SWITCH_SECONDS = 0.0001  # of Python's lock: a publish takes it five times, between reads of others
 
 
@@ -58,7 +56,7 @@ def serve(
     no new requests, writes finished, log closed.
     """
     options.check()
-    os.umask(_FOR_THE_OWNER_ALONE)
+    keep_files_private()
     tally = Tally()
     doorkeeper = Doorkeeper(options.tokens, tally, journal)
     rules = options.connection_rules.within(allow_many_connections())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -18,7 +17,7 @@ from duolog.bridge.serve.guarded import guarded_server
 from duolog.bridge.serve.options import HostOptions
 from duolog.log import EmbeddedLog
 from duolog.server.listener import listen, taken
-from duolog.server.run import allow_many_connections
+from duolog.server.run import allow_many_connections, keep_files_private
 
 
 def serve_registry(
@@ -30,7 +29,7 @@ def serve_registry(
 ) -> None:
     """Serve it at the root path until SIGINT or SIGTERM; `when_started` is told url and folder."""
     options.check()
-    os.umask(0o077)  # what RocksDB writes is its owner's alone
+    keep_files_private()
     tally = Tally()
     doorkeeper = Doorkeeper(options.tokens, tally, journal)
     rules = options.connection_rules.within(allow_many_connections())

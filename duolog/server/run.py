@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import resource
 import signal
 import socket
@@ -74,6 +75,11 @@ def stoppable_server(
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def keep_files_private() -> None:
+    """What this process writes from now on is its owner's alone; what RocksDB writes, too."""
+    os.umask(0o077)
 
 
 def allow_many_connections() -> int:

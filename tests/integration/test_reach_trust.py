@@ -50,6 +50,19 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
+@contextmanager
+def running(server: socketserver.BaseServer) -> Iterator[None]:
+    """In a thread, until the end of the block."""
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join(10)
+        server.server_close()
+
+
 class Asked(list[Any]):
     """The headers of each request, and the paths beside them."""
 
@@ -81,14 +94,8 @@ def impostor(
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with running(server):
         yield f"127.0.0.1:{server.server_address[1]}", asked
-    finally:
-        server.shutdown()
-        thread.join(10)
-        server.server_close()
 
 
 def test_the_lock_decides_each_time(folder: Path) -> None:
@@ -272,14 +279,8 @@ def relay(to: int) -> Iterator[tuple[str, list[bytes]]]:
                 self.request.sendall(said)
 
     server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with running(server):
         yield f"http://127.0.0.1:{server.server_address[1]}", heard
-    finally:
-        server.shutdown()
-        thread.join(10)
-        server.server_close()
 
 
 def test_a_relay_hears_nothing_that_it_could_use(folder: Path) -> None:

@@ -307,9 +307,11 @@ def test_many_who_change_the_file_at_once_lose_nothing(tmp_path: Path) -> None:
     [{"groups": []}, {"tables": "orders"}, {"groups": [1]}, {"expires": "never"},
      {"expires": -1}, {"expires": True}, {"former": "short"}, {"former_until": 1.5}],
 )  # fmt: skip
-def test_lines_whose_limits_cannot_be_read_are_refused(tmp_path: Path, wrong: object) -> None:
+def test_lines_whose_limits_cannot_be_read_are_refused(
+    tmp_path: Path, wrong: dict[str, object]
+) -> None:
     path = tmp_path / "tokens"
-    path.write_text(json.dumps(LINE | dict(wrong)))  # type: ignore[call-overload]
+    path.write_text(json.dumps({**LINE, **wrong}))
     with pytest.raises(InvalidSetting, match=r"Line 1 of .* \('a'\)"):
         read_tokens(path)
 

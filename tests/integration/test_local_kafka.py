@@ -108,7 +108,12 @@ def test_transactions_work(kafka: Kafka) -> None:
     assert consume(kafka.bootstrap_servers, topic, 1) == [b"in a transaction"]
 
 
-def test_doors_are_where_they_were_after_a_restart(own_kafka: OwnKafka, tmp_path: Path) -> None:
+def test_doors_are_where_they_were_after_a_restart(
+    own_kafka: OwnKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = free_port()  # so few to choose from that ports chosen for one broker would meet
+    monkeypatch.setattr("duolog.bridge.kafka.local.ports._LOWEST", base)
+    monkeypatch.setattr("duolog.bridge.kafka.local.ports._HIGHEST", base + 6)
     users = {"ann": SecretStr("ann-alone-knows")}
     security = Security((Door("SSL"), Door("SASL_SSL")), users=users)
     kafka = own_kafka(tmp_path / "kafka", java_options=FAST_START, security=security)
@@ -173,7 +178,8 @@ def test_a_port_that_is_taken_at_the_last_moment_is_changed(
     with socket.create_server(("127.0.0.1", 0)) as other:
         chosen = iter([other.getsockname()[1]])
         monkeypatch.setattr(
-            "duolog.bridge.kafka.local.broker.free_port", lambda: next(chosen, None) or free_port()
+            "duolog.bridge.kafka.local.broker.free_port",
+            lambda used=(): next(chosen, None) or free_port(used),
         )
         assert own_kafka(java_options=FAST_START).port != other.getsockname()[1]
 

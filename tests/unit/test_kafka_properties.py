@@ -105,6 +105,14 @@ def test_chosen_ports_are_below_those_of_outgoing_connections() -> None:
     assert 10_000 < free_port() < 32_768
 
 
+def test_a_port_that_is_chosen_already_is_not_chosen_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "is_free", lambda _: True)
+    monkeypatch.setattr(ports, "_LOWEST", 20_000)
+    monkeypatch.setattr(ports, "_HIGHEST", 20_001)
+    monkeypatch.setattr(ports, "_TRIES", 10_000)
+    assert {free_port({20_000}) for _ in range(20)} == {20_001}
+
+
 def test_a_port_in_use_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

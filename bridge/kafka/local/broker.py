@@ -162,14 +162,17 @@ class LocalKafka:
     def _start_on(self, port: int, java: str, jars: list[Path], lock: int) -> None:
         settings, logging = self.folder / "broker.properties", self.folder / "log4j2.properties"
         data = self.folder / "data"
-        ports = self._door_ports or {door.title: free_port() for door in self.security.doors}
+        ports = dict(self._door_ports)
+        for door in self.security.doors:
+            if door.title not in ports:
+                ports[door.title] = free_port({port, *ports.values()})
         doors = [
             Listener(door.title, ports[door.title], door.protocol) for door in self.security.doors
         ]
         properties = broker_properties(
             data,
             [Listener(CLIENTS, port), *doors],
-            free_port(),
+            free_port({port, *ports.values()}),
             {**self._secured(), **self._properties},
         )
         settings.touch()

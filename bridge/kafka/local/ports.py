@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+from collections.abc import Collection
 
 from duolog.bridge.kafka.local.properties import LOOPBACK
 from duolog.errors import PortTaken
@@ -14,12 +15,15 @@ _LOWEST, _HIGHEST = 15_000, 32_000
 _TRIES = 200
 
 
-def free_port() -> int:
-    """A port on which nobody listens now. Somebody may, a moment later: be ready to try again."""
+def free_port(chosen: Collection[int] = ()) -> int:
+    """A port on which nobody listens now, and none of those already chosen for the same server.
+
+    Another program may listen there a moment later: be ready to try again.
+    """
     chance = random.SystemRandom()
     for _ in range(_TRIES):
         port = chance.randint(_LOWEST, _HIGHEST)
-        if is_free(port):
+        if port not in chosen and is_free(port):
             return port
     raise PortTaken(
         f"{_TRIES} ports between {_LOWEST} and {_HIGHEST} were tried, and all are in use."

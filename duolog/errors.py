@@ -12,6 +12,8 @@
     │   │   └── VersionCut              a table's version came in two writes, or comes again
     │   ├── InvalidFilter           a route's filter; points at the word
     │   ├── InvalidSql              a statement; points at the word
+    │   ├── TooManyHeaders          of a record, or of all that a request publishes
+    │   ├── TooManyValues           JSON of more values than a host parses for one request
     │   └── InvalidSchema           an Avro schema that cannot be used
     ├── NotFound
     │   ├── UnknownTopic
@@ -39,6 +41,7 @@
     │   ├── PartitionRevoked        acknowledged what another member of the group has now
     │   ├── IncompatibleGroup       a group's members in Kafka share out partitions in another way
     │   ├── GroupHasMembers         a group that has members is not moved by others
+    │   ├── TooManyStoredGroups     a new group, where the log has as many as it takes
     │   ├── MirrorChanged           compare-and-set of a mirror lost the race: another worker
     │   ├── MirrorDetached          a mirror does not begin again until somebody says so
     │   ├── NothingDamaged          only damaged batches are skipped, and there is none
@@ -121,6 +124,9 @@
     ├── AttemptsExhausted         a record failed as often as it may, and nobody takes it over
     ├── ClientClosed              a consumer or publisher was used after it was closed
     ├── TooBusy                   a host has more to do than it takes on; nothing was done
+    │   ├── TooManyMembers          of one group, of the host, or in groups of Kafka
+    │   ├── TooManyGroups           that have members
+    │   └── TokenLimitReached       one token has as many members or groups as one may have
     └── Cancelled                 a long operation was told to stop
 
 Each message says what happened, to what, and what to do.
@@ -236,8 +242,14 @@ __all__ = [
     "SequenceTooOld",
     "StagedForOtherTopic",
     "StaleGeneration",
+    "TokenLimitReached",
     "TooBusy",
+    "TooManyGroups",
+    "TooManyHeaders",
+    "TooManyMembers",
     "TooManyOpenFiles",
+    "TooManyStoredGroups",
+    "TooManyValues",
     "ToolMissing",
     "TopicRecreated",
     "Undecodable",
@@ -345,6 +357,14 @@ def _rebuild_sql_error(reason: str, text: str, position: int | None) -> InvalidS
 
 class InvalidSchema(InvalidRequest):
     """A schema that is not valid Avro, or beyond what is read."""
+
+
+class TooManyHeaders(InvalidRequest):
+    """A record, or all records of a request together, have more headers than a host takes."""
+
+
+class TooManyValues(InvalidRequest):
+    """A request's JSON has more values, in all or in one of its records, than a host parses."""
 
 
 class NotFound(DuologError):
@@ -496,6 +516,10 @@ class NotSettled(Conflict):
 
 class GroupHasMembers(Conflict):
     """A group's position cannot be set while consumers are members of it, here or in Kafka."""
+
+
+class TooManyStoredGroups(Conflict):
+    """A log has as many groups with positions as it takes; asking again does not help by itself."""
 
 
 class PortTaken(Conflict):
@@ -911,6 +935,18 @@ class ClientClosed(DuologError):
 
 class TooBusy(DuologError):
     """A host has more to do than it takes on. Nothing was done; try again a little later."""
+
+
+class TooManyMembers(TooBusy):
+    """A group, the host or its Kafka worker has as many members as it takes."""
+
+
+class TooManyGroups(TooBusy):
+    """The host has as many groups with members as it takes."""
+
+
+class TokenLimitReached(TooBusy):
+    """One token has as many members of groups, or is in as many groups, as it may."""
 
 
 class Cancelled(DuologError):

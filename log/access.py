@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 TopicRef = str | int
 """A topic's name, alias or id."""
 
+Place = tuple[TopicRef, int, int]
+"""A topic, a partition, an offset."""
+
 DEFAULT_FETCH_RECORDS = 100_000
 DEFAULT_FETCH_BYTES = 8 << 20
 
@@ -188,6 +191,16 @@ class LogAccess(Protocol):
     # -- reading
 
     def offsets(self, reference: TopicRef) -> tuple[PartitionOffsets, ...]: ...
+    def all_offsets(self) -> tuple[PartitionOffsets, ...]:
+        """Of all topics, by name and partition: one call, however many there are."""
+
+    def record_times(self, places: Sequence[Place]) -> tuple[int | None, ...]:
+        """When the records at these places were made, in the order in which they are named.
+
+        Where nothing can be read at an offset, of the next record that can be. None where there is
+        no record: behind the end, before the start, in a topic that is gone.
+        """
+
     def resolve(self, reference: TopicRef, partition: int, start: Start) -> int:
         """The offset at which a read from there begins."""
 

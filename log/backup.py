@@ -12,16 +12,30 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from duolog.errors import FolderNotEmpty, NotABackup, UnsupportedFormat, UnsupportedLocation
+from duolog.errors import (
+    DamagedLog,
+    DiskFull,
+    DuologError,
+    FolderNotEmpty,
+    LogClosed,
+    LogMoved,
+    NotABackup,
+    NotWritten,
+    UnsupportedFormat,
+    UnsupportedLocation,
+)
 from duolog.log.copying import copy_files, files_in, not_copied
 from duolog.log.identity import FORMAT_FILE, read_format, write_format
 from duolog.log.mark import Mark
+from duolog.log.open_files import too_many_open_files
 from duolog.log.owner import sync_folder
-from duolog.log.store import Store
+from duolog.log.state import State
+from duolog.log.store import WriteFailed
 
 CHECKPOINTS: Final = "checkpoints"
 NOTE_FILE: Final = "backup.json"
@@ -38,23 +52,23 @@ class BackupNote:
     version: int = _VERSION
 
 
-def write_backup(store: Store, log_folder: Path, folder: Path) -> Path:
+def write_backup(state: State, folder: Path) -> Path:
     """Copy into a folder that is not there yet. Opened, the copy is a log of its own."""
     if folder.exists():
         raise UnsupportedLocation(f"{folder} is already there. Give the backup a new folder.")
-    if folder.is_relative_to(log_folder):
-        raise UnsupportedLocation(f"A backup of {log_folder} cannot lie inside it.")
-    return _write(store, folder)
+    if folder.is_relative_to(state.folder):
+        raise UnsupportedLocation(f"A backup of {state.folder} cannot lie inside it.")
+    return _write(state, folder)
 
 
-def write_checkpoint(store: Store, log_folder: Path, note: BackupNote) -> str:
+def write_checkpoint(state: State, note: BackupNote) -> str:
     """A copy inside the log's own folder, to be fetched from there; its name.
 
     There is one at a time: those of backups that were cut short go away.
     """
-    checkpoints = log_folder / CHECKPOINTS
+    checkpoints = state.folder / CHECKPOINTS
     shutil.rmtree(checkpoints, ignore_errors=True)
-    folder = _write(store, checkpoints / uuid.uuid4().hex)
+    folder = _write(state, checkpoints / uuid.uuid4().hex)
     (folder / NOTE_FILE).write_text(json.dumps(asdict(note)))
     return folder.name
 
@@ -64,10 +78,11 @@ def remove_checkpoints(log_folder: Path) -> None:
     shutil.rmtree(log_folder / CHECKPOINTS, ignore_errors=True)
 
 
-def _write(store: Store, folder: Path) -> Path:
+def _write(state: State, folder: Path) -> Path:
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, mode=0o700)
-        sequence = store.checkpoint(folder / "db")
+        sequence = _checkpoint(state, folder / "db")
         mark = Mark(folder / "mark")
         try:
             mark.read_or_create(is_new=True)
@@ -76,9 +91,61 @@ def _write(store: Store, folder: Path) -> Path:
             mark.close()
         write_format(folder)
         sync_folder(folder.parent)
-    except OSError as error:
-        raise not_copied(folder, error) from error
+    except BaseException as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        for path in made[1:]:
+            with suppress(OSError):
+                path.rmdir()
+        if isinstance(error, OSError):
+            raise not_copied(folder, error) from error
+        raise
     return folder
+
+
+def _checkpoint(state: State, path: Path) -> int:
+    """RocksDB makes no checkpoint after one of its own writes has failed, also where nobody was
+    told of that yet. So the log is recovered then, as for a write.
+    """
+    if not state.store.in_doubt:
+        try:
+            return state.store.checkpoint(path)
+        except WriteFailed as failure:
+            if not state.store.in_doubt:
+                raise _not_written(state, path.parent, failure) from failure
+    _recover(state, path.parent)
+    for left in path.parent.iterdir():  # of the first try
+        shutil.rmtree(left)
+    try:
+        return state.store.checkpoint(path)
+    except WriteFailed as failure:
+        raise _not_written(state, path.parent, failure) from failure
+
+
+def _recover(state: State, folder: Path) -> None:
+    try:
+        recovered = state.recover()
+        reason = state.store.not_reopened_for
+    except (LogClosed, LogMoved):
+        raise
+    except (DuologError, OSError) as error:
+        recovered, reason = False, str(error)
+    if not recovered:
+        raise NotWritten(
+            f"No backup of the log in {state.folder} could be written to {folder}, since an "
+            f"earlier write failed and the log cannot be recovered yet ({reason}). Look at its "
+            "disk and begin anew; reads go on."
+        )
+
+
+def _not_written(state: State, folder: Path, failure: WriteFailed) -> DuologError:
+    told = f"No backup of the log in {state.folder} could be written to {folder}"
+    if failure.damage:
+        return DamagedLog(f"{told}, since the log is damaged ({failure}). Restore an older one.")
+    if failure.disk_full:
+        return DiskFull(f"{told}: a disk is full ({failure}). Free some space and begin anew.")
+    if failure.too_many_files:
+        return too_many_open_files(told)
+    return NotWritten(f"{told} ({failure}). Look at the disks of both and begin anew.")
 
 
 def fetch_checkpoint(

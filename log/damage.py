@@ -5,7 +5,7 @@ before anybody is told of it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,6 +59,7 @@ class KnownDamage:
     def __init__(self) -> None:
         self._known: dict[tuple[TopicPartition, int], Known] = {}
         self._guard = threading.Lock()
+        self.when_new: Callable[[TopicPartition, Known], object] = lambda _where, _known: None
 
     def note(self, where: TopicPartition, damage: Damage, now_ms: int) -> Known:
         """It was met; what is remembered of it."""
@@ -66,7 +67,9 @@ class KnownDamage:
             before = self._known.get((where, damage.first_offset))
             known = Known(damage, now_ms if before is None else before.found_at_ms)
             self._known[where, damage.first_offset] = known
-            return known
+        if before is None:
+            self.when_new(where, known)
+        return known
 
     def forget(self, where: TopicPartition, first_offset: int) -> None:
         with self._guard:

@@ -6,6 +6,7 @@ import atexit
 import os
 import shutil
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -13,13 +14,14 @@ from typing import Any, Protocol, Self
 from weakref import WeakSet
 
 from duolog.errors import DuologError, NotWritten, UnknownTopic
-from duolog.log.access import DEFAULT_FETCH_BYTES, DEFAULT_FETCH_RECORDS, TopicRef
+from duolog.log.access import DEFAULT_FETCH_BYTES, DEFAULT_FETCH_RECORDS, Place, TopicRef
 from duolog.log.appends import Appender
 from duolog.log.backup import BackupNote, write_backup, write_checkpoint
 from duolog.log.cache import BatchCache
 from duolog.log.catalogue import Catalogue, partition_of, partitions_of
 from duolog.log.checked import store_checked
 from duolog.log.commits import Committer, Nothing
+from duolog.log.damage import Known
 from duolog.log.damage_model import DamagedOffsets, Hole
 from duolog.log.definitions import ChangeCatalogue, ClearTopic, DropTopic, GrowTopic
 from duolog.log.epochs import CommittedEpochs
@@ -27,6 +29,7 @@ from duolog.log.expiry import Expiry
 from duolog.log.fetched import Fetched, FetchedEncoded
 from duolog.log.forgetting import forget_writer
 from duolog.log.forked import Forked, check_may_open, leave_to_parent_in_child
+from duolog.log.group_use import GroupUses, IdleGroup
 from duolog.log.groups import Groups
 from duolog.log.groups_seen import KafkaSeen
 from duolog.log.heads import Listener
@@ -57,6 +60,7 @@ from duolog.log.model import (
     Start,
     Swept,
     Topic,
+    TopicPartition,
     TopicSettings,
     Unrouted,
     Writer,
@@ -81,6 +85,7 @@ from duolog.log.skipping import SkipDamage, load_holes
 from duolog.log.staging import LocalStaging, staging_folder, sweep_all
 from duolog.log.state import State
 from duolog.log.store import Store, WriteFailed, named_failure
+from duolog.log.taking import checked_places
 from duolog.log.topic_ids import check_topic_id
 from duolog.log.whole import Whole, check_whole
 
@@ -192,6 +197,7 @@ class EmbeddedLog:
         self._reader = Reader(state)
         self._merger = BackgroundMerger(state, self._committer)
         self._groups = Groups(state, self._committer)
+        self._group_uses = GroupUses(state, self._committer, state.options.clock)
         self._mirrors = Mirrors(state, self._committer, identity.log_id)
         self._expiry = Expiry(state, self._committer)
         self._attendance: Attendance | None = None
@@ -210,6 +216,7 @@ class EmbeddedLog:
         forked: Any = Forked(self._state.folder)
         self._state = self._committer = self._publisher = self._appender = self._reader = forked
         self._groups = self._mirrors = self._expiry = self.schema_documents = forked
+        self._group_uses = forked
         self._codecs = self._ownership = self._mark = self._one_checkpoint = forked
         self._attendance = self._joining = self._merger = forked
         self._is_forked = True
@@ -430,6 +437,29 @@ class EmbeddedLog:
             for where, head in heads
         )
 
+    def all_offsets(self) -> tuple[PartitionOffsets, ...]:
+        found: list[PartitionOffsets] = []
+        for topic in self.topics():
+            with suppress(UnknownTopic):  # dropped meanwhile
+                found += self.offsets(topic.id)
+        return tuple(found)
+
+    def record_times(self, places: Sequence[Place]) -> tuple[int | None, ...]:
+        asked = checked_places(places)
+        wanted: defaultdict[tuple[TopicRef, int], set[int]] = defaultdict(set)
+        for reference, partition, offset in asked:
+            wanted[reference, partition].add(offset)
+        found: dict[tuple[TopicRef, int], dict[int, int]] = {}
+        for (reference, partition), offsets in wanted.items():
+            with suppress(UnknownTopic):  # it may have been dropped
+                topic = self.topic(reference)
+                times = self._reader.record_times(topic, partition, offsets)
+                found[reference, partition] = times
+        return tuple(
+            found.get((reference, partition), {}).get(offset)
+            for reference, partition, offset in asked
+        )
+
     def resolve(self, reference: TopicRef, partition: int, start: Start) -> int:
         return self._reader.resolve(self.topic(reference), partition, start)
 
@@ -469,6 +499,21 @@ class EmbeddedLog:
         topic = self.topic(reference)
         found = self._reader.look_for_damage(topic, partition, offset)
         return None if found is None else damaged_offsets(topic.name, partition, *found)
+
+    def when_damage_is_found(self, heard: Callable[[DamagedOffsets], object]) -> None:
+        """From here on call this for damage that is met for the first time, in the thread that
+        meets it.
+        """
+
+        def tell(where: TopicPartition, known: Known) -> None:
+            topic = self._state.catalogue.by_id.get(where.topic_id)
+            if topic is not None:
+                damage = damaged_offsets(
+                    topic.name, where.partition, known.damage, known.found_at_ms
+                )
+                heard(damage)
+
+        self._state.damage.when_new = tell
 
     def damage(self, reference: TopicRef | None = None) -> tuple[DamagedOffsets, ...]:
         topic = self._maybe(reference)
@@ -524,7 +569,10 @@ class EmbeddedLog:
     def group_position(
         self, group: str, reference: TopicRef, partition: int
     ) -> GroupPosition | None:
-        return self._groups.position(group, self.topic(reference), partition)
+        position = self._groups.position(group, self.topic(reference), partition)
+        if position is not None:  # whoever asks for one of them reads for the group
+            self._group_uses.note(group)
+        return position
 
     def group_positions(
         self, group: str | None = None, reference: TopicRef | None = None
@@ -540,7 +588,9 @@ class EmbeddedLog:
         *,
         side: Side = Side.NATIVE,
     ) -> GroupPosition:
-        return self._groups.ack(group, self.topic(reference), partition, upto_offset, side)
+        acknowledged = self._groups.ack(group, self.topic(reference), partition, upto_offset, side)
+        self._group_uses.note(group)  # it may have moved nothing
+        return acknowledged
 
     def seek(
         self,
@@ -604,6 +654,22 @@ class EmbeddedLog:
         if self._attendance is not None:
             self._attendance.check_no_members(group, None if topic is None else topic.id, "deleted")
         return self._groups.delete(group, topic)
+
+    def note_group_use(self, group: str) -> None:
+        """Somebody reads for a group, though nothing is acknowledged. Stored later."""
+        self._group_uses.note(group)
+
+    def store_group_uses(self, at_least_every_ms: float) -> None:
+        """Make durable when groups were used, where what is stored is older than that."""
+        self._group_uses.store(at_least_every_ms)
+
+    def idle_groups(self, before_ms: float, group: str | None = None) -> tuple[IdleGroup, ...]:
+        """Groups, of all or of one, for which nobody has read or acknowledged since then."""
+        return self._group_uses.idle(before_ms, group)
+
+    def expire_groups(self, groups: Sequence[str], before_ms: float) -> int:
+        """Forget such groups, but for those in topics that are mirrored; how many these were."""
+        return self._group_uses.expire(groups, before_ms)
 
     # -- the mirror in Kafka
 
@@ -714,13 +780,13 @@ class EmbeddedLog:
     def backup(self, folder: str | os.PathLike[str]) -> Path:
         """Write a consistent copy into a new folder, while the log is in use."""
         self._state.check_in_place()
-        return write_backup(self._state.store, self._state.folder, check_location(folder))
+        return write_backup(self._state, check_location(folder))
 
     def checkpoint(self) -> str:
         self._state.check_in_place()
         note = BackupNote(self.log_id, self._state.options.clock.now_ms())
         with self._one_checkpoint:
-            return write_checkpoint(self._state.store, self._state.folder, note)
+            return write_checkpoint(self._state, note)
 
     def check_whole(self, advance: Callable[[int], object] = lambda _: None) -> Whole:
         """Read all of it, and raise DamagedLog where something is not as it was written.

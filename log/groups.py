@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from duolog.errors import AckBeyondHead, InvalidRequest, PositionChanged, UnknownGroup
+from duolog.errors import (
+    AckBeyondHead,
+    InvalidRequest,
+    PositionChanged,
+    TooManyStoredGroups,
+    UnknownGroup,
+)
 from duolog.log.catalogue import partition_of
 from duolog.log.commits import Committer, Job
 from duolog.log.groups_seen import KafkaSeen
@@ -81,7 +87,7 @@ class Groups:
                 )
             return acknowledged(current, position_after(upto_offset), now_ms, side)
 
-        return self._move(group, topic, partition, decide)
+        return self._move(group, topic, partition, decide, side)
 
     def seek(
         self,
@@ -102,7 +108,7 @@ class Groups:
             _check_written(topic, partition, position, head)
             return moved(current, position, now_ms, side)
 
-        return self._move(group, topic, partition, decide)
+        return self._move(group, topic, partition, decide, side)
 
     def remember_kafka(
         self,
@@ -135,7 +141,7 @@ class Groups:
                 )
             return current if current.kafka == seen else replace(current, kafka=seen)
 
-        return self._move(group, topic, partition, decide)
+        return self._move(group, topic, partition, decide, Side.KAFKA)
 
     def begin(
         self, group: str, topic: Topic, positions: Mapping[int, int]
@@ -154,9 +160,11 @@ class Groups:
         self._committer.run(job)
         return job.deleted
 
-    def _move(self, group: str, topic: Topic, partition: int, decide: Decide) -> GroupPosition:
+    def _move(
+        self, group: str, topic: Topic, partition: int, decide: Decide, side: Side
+    ) -> GroupPosition:
         check_text_name(group, "group")
-        job = _MovePosition(group, topic, partition_of(topic, partition), decide)
+        job = _MovePosition(group, topic, partition_of(topic, partition), decide, side)
         self._committer.run(job)
         return _shown(group, topic, partition, job.result)
 
@@ -189,17 +197,33 @@ def _shown(group: str, topic: Topic, partition: int, stored: StoredPosition) -> 
     )
 
 
+def _check_room(round_: Round, group: str) -> None:
+    """Raises TooManyStoredGroups for one that is not known yet."""
+    known, most = round_.state.positions, round_.state.options.max_stored_groups
+    if group not in known and len(known) >= most and not round_.positions_of(group):
+        raise TooManyStoredGroups(
+            f"The log has {len(known)} groups, as many as it takes (max_stored_groups), so "
+            f"'{group}' cannot begin. Delete some with `duolog group delete`, or raise it. A host "
+            "forgets groups that nobody has used for group_retention_seconds."
+        )
+
+
 class _MovePosition(Job):
-    def __init__(self, group: str, topic: Topic, where: TopicPartition, decide: Decide) -> None:
+    def __init__(
+        self, group: str, topic: Topic, where: TopicPartition, decide: Decide, side: Side
+    ) -> None:
         super().__init__()
         self._key = (group, where)
         self._topic = topic
         self._decide = decide
+        self._side = side
         self.result: StoredPosition
 
     def prepare(self, round_: Round) -> None:
         round_.catalogue.topic(self._topic.id)  # raises when it was dropped meanwhile
         current = round_.position(self._key)
+        if current is None and self._side is Side.NATIVE:
+            _check_room(round_, self._key[0])
         self.result = self._decide(current, round_.state.heads.get(self._key[1]), round_.now_ms)
         if self.result is not current:
             round_.set_position(self._key, self.result)
@@ -217,6 +241,7 @@ class _BeginGroup(Job):
 
     def prepare(self, round_: Round) -> None:
         round_.catalogue.topic(self._topic.id)  # raises when it was dropped meanwhile
+        _check_room(round_, self._group)
         self.result = {}
         begins = {}
         for where, position in self._positions.items():
@@ -243,9 +268,11 @@ class _DeleteGroup(Job):
         self.deleted = 0
 
     def prepare(self, round_: Round) -> None:
-        keys = round_.positions_where(
-            lambda name, where: name == self._group and self._topic_id in {None, where.topic_id}
-        )
+        keys = [
+            key
+            for key in round_.positions_of(self._group)
+            if self._topic_id in {None, key[1].topic_id}
+        ]
         if not keys:
             raise UnknownGroup(f"Group '{self._group}' has no position here.")
         for key in keys:

@@ -55,6 +55,11 @@ def parse_time_key(key: bytes) -> tuple[int, int]:
     return running_max_ms, base_offset
 
 
+def record_key_of_time(key: bytes) -> bytes:
+    """The key of the batch that an entry of the index of times is for."""
+    return key[: _PARTITION.size] + key[-_SEQUENCE.size :]
+
+
 def group_key(group: str, where: TopicPartition) -> bytes:
     name = group.encode()
     return _LENGTH.pack(len(name)) + name + partition_key(where)

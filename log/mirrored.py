@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from duolog.errors import NotFound
 from duolog.log.mirror_model import Mirror
 from duolog.log.mirror_modes import (
     MirrorMode,
@@ -15,7 +14,7 @@ from duolog.log.mirror_modes import (
     by_partition,
     shown_phase,
 )
-from duolog.log.model import PartitionOffsets, Topic
+from duolog.log.model import PartitionOffsets, Topic, by_topic
 
 
 class MirrorsSeen(Protocol):
@@ -24,6 +23,7 @@ class MirrorsSeen(Protocol):
     def topic(self, reference: str | int) -> Topic: ...
     def topics(self) -> tuple[Topic, ...]: ...
     def offsets(self, reference: str | int) -> tuple[PartitionOffsets, ...]: ...
+    def all_offsets(self) -> tuple[PartitionOffsets, ...]: ...
     def mirrors(self, reference: str | int | None = None) -> tuple[Mirror, ...]: ...
     def mirror_modes(self) -> MirrorModes: ...
     def mirror_reports(self, reference: str | int | None = None) -> tuple[MirrorReport, ...]: ...
@@ -77,16 +77,13 @@ def mirrored_partitions(
     reports = by_partition(log.mirror_reports(reference))
     known = {(mirror.topic, mirror.partition): mirror for mirror in mirrors}
     told = {topic for topic, _ in (*known, *reports)}
+    heads = by_topic(log.all_offsets() if reference is None else log.offsets(reference))
     topics = log.topics() if reference is None else (log.topic(reference),)
     for topic in sorted(topics, key=lambda topic: topic.name):
         mode = modes.of(topic.name)
         if topic.name not in told and mode is MirrorMode.ON:
             continue
-        try:
-            heads = log.offsets(topic.id)
-        except NotFound:  # dropped meanwhile
-            continue
-        for head in heads:
+        for head in heads.get(topic.name, ()):
             place = topic.name, head.partition
             if place in known or place in reports or mode is not MirrorMode.ON:
                 yield MirroredPartition(

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from duolog.log.groups_seen import KafkaSeen
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from duolog.log.routing.filter.tree import Node
 
 MAX_RECORD_BYTES = 1 << 20
@@ -230,6 +232,14 @@ class PartitionOffsets:
     def last_offset(self) -> int | None:
         """The offset of the last record, None when nothing is kept."""
         return self.next_offset - 1 if self.next_offset > self.start else None
+
+
+def by_topic(offsets: Iterable[PartitionOffsets]) -> dict[str, tuple[PartitionOffsets, ...]]:
+    """What the partitions of all topics have, by the topics' names."""
+    found: dict[str, list[PartitionOffsets]] = {}
+    for each in offsets:
+        found.setdefault(each.topic, []).append(each)
+    return {topic: tuple(partitions) for topic, partitions in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

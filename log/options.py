@@ -47,6 +47,7 @@ class LogOptions:
     lock_wait_seconds: float = 10.0
     max_timestamp_ahead_seconds: float = 3600.0  # as Kafka's message.timestamp.after.max.ms
     writer_expiration_seconds: float = 7 * 24 * 3600.0  # of publishers and of batch writers
+    max_stored_groups: int = 100_000  # that have a position; those that Kafka brings come besides
     clock: Clock = field(default_factory=SystemClock)
     fault: Callable[[FaultPoint], None] = no_fault
 
@@ -56,7 +57,7 @@ class LogOptions:
                 "writer_expiration_seconds must be more than 0; got "
                 f"{self.writer_expiration_seconds}."
             )
-        for name in ("max_record_bytes", "max_fetch_records"):
+        for name in ("max_record_bytes", "max_fetch_records", "max_stored_groups"):
             if getattr(self, name) < 1:
                 raise InvalidSetting(f"{name} must be at least 1; got {getattr(self, name)}.")
         if self.max_record_bytes > MOST_RECORD_BYTES:

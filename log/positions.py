@@ -30,6 +30,8 @@ class StoredPosition:
     changed_by: Side
     kafka: KafkaSeen | None = None
     is_first: bool = False  # where the group begins: nobody has acknowledged or moved it
+    used_at_ms: int = 0
+    """Somebody read for the group then; noted now and then, at one of its places."""
 
 
 PositionKey = tuple[str, TopicPartition]
@@ -58,6 +60,13 @@ class Positions:
         if not held:
             del self._groups[group]
 
+    def __len__(self) -> int:
+        """How many groups have a position anywhere."""
+        return len(self._groups)
+
+    def __contains__(self, group: object) -> bool:
+        return group in self._groups
+
     def groups(self) -> list[str]:
         """The groups that have a position anywhere."""
         return list(self._groups)
@@ -68,6 +77,11 @@ class Positions:
 
     def all(self) -> list[tuple[PositionKey, StoredPosition]]:
         return [each for group in self._groups.copy() for each in self.of_group(group)]
+
+
+def last_used_ms(positions: Iterable[StoredPosition]) -> int:
+    """When a group with these positions was used last, as far as that is stored."""
+    return max((max(each.changed_at_ms, each.used_at_ms) for each in positions), default=0)
 
 
 def acknowledged(
@@ -133,6 +147,8 @@ def pack_position(position: StoredPosition) -> bytes:
         stored |= {"v": VERSION_WITH_KAFKA, "kafka": asdict(position.kafka)}
     if position.is_first:  # an older Duolog passes over it, and takes it for any other position
         stored["first"] = True
+    if position.used_at_ms:  # passed over as well
+        stored["used"] = position.used_at_ms
     return json.dumps(stored, separators=(",", ":")).encode()
 
 
@@ -153,6 +169,7 @@ def unpack_position(packed: bytes) -> StoredPosition:
         Side(fields["by"]),
         _unpack_seen(fields["kafka"]) if fields["v"] == VERSION_WITH_KAFKA else None,
         bool(fields.get("first", False)),
+        int(fields.get("used", 0)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -153,6 +153,40 @@ class Reader:
             return batches_from(self._state.store, where, offset, end, max_bytes=max_bytes)
         except DamagedLog:  # the next read begins there, and says so
             return []
+
+    def record_times(
+        self, topic: Topic, partition: int, offsets: Collection[int]
+    ) -> dict[int, int]:
+        """When the first record at or after each offset was made that can be read; nothing for one
+        without such. Each batch is decoded once, and pushes nothing out of the cache.
+        """
+        where = partition_of(topic, partition)
+        head = self.head(topic, where)
+        found: dict[int, int] = {}
+        first, beyond, times = 0, 0, None
+        for offset in sorted(each for each in offsets if head.start <= each < head.next_offset):
+            at = offset
+            while at < head.next_offset:
+                if not first <= at < beyond:
+                    first, beyond, times = self._times_around(topic, where, at)
+                if times is not None:
+                    found[offset] = int(times[at - first])
+                    break
+                at = beyond
+        return found
+
+    def _times_around(self, topic: Topic, where: TopicPartition, at: int) -> tuple[int, int, Any]:
+        """The offsets of the batch that holds this one, and its times; None for what has none."""
+        try:
+            found = self._batch_at(topic, where, at, asked=at)
+        except DamagedBatch as damage:
+            return at, damage.next_offset, None
+        except OffsetOutOfRange as gone:  # retention was quicker
+            return at, gone.earliest, None
+        if isinstance(found, LeftOut):
+            return at, found.next_offset, None
+        base, records, _ = found
+        return base, base + int(records.num_rows), records.column("ts").to_numpy()
 
     def resolve(self, topic: Topic, partition: int, start: Start) -> int:
         """The offset at which a read that starts there begins."""

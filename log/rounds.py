@@ -93,6 +93,14 @@ class Round:
         self.is_changed = True
         self._positions[key] = position
 
+    def positions_of(self, group: str) -> dict[PositionKey, StoredPosition]:
+        """All positions of a group, as the round leaves them."""
+        known: dict[PositionKey, StoredPosition | None] = dict(
+            self._state.positions.of_group(group)
+        )
+        known |= {key: each for key, each in self._positions.items() if key[0] == group}
+        return {key: position for key, position in known.items() if position is not None}
+
     def positions_where(self, wanted: Callable[[str, TopicPartition], bool]) -> list[PositionKey]:
         """The groups and partitions that have a position, as the round leaves it."""
         known: dict[PositionKey, StoredPosition | None] = {

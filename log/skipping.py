@@ -33,6 +33,8 @@ class SkipDamage(Job):
         super().__init__()
         if isinstance(to_offset, bool) or not isinstance(to_offset, int):
             raise InvalidRequest(f"An offset must be a whole number; got {to_offset!r}.")
+        if not isinstance(by, str):
+            raise InvalidRequest(f"Who skips must be a text; got {by!r}.")
         self._topic_id = topic.id
         self._where = partition_of(topic, partition)
         self._to = to_offset

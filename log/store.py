@@ -12,12 +12,15 @@ of RocksDB's in a variable when it raises: whoever held the error would keep the
 
 from __future__ import annotations
 
+import itertools
+import re
 import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,7 +38,7 @@ from duolog.errors import (
 )
 from duolog.log.forked import Forked, keep_for_ever, leave_to_parent_in_child
 from duolog.log.lost_files import Relinked, relinkings
-from duolog.log.manifest import Table
+from duolog.log.manifest import LOWEST_LEVEL, Table
 from duolog.log.mark import Mark
 from duolog.log.open_files import (
     allow_many_files,
@@ -46,6 +49,7 @@ from duolog.log.open_files import (
 from duolog.log.options import LogOptions
 from duolog.log.shared_access import SharedAccess
 from duolog.log.sorted_file import SortedFile
+from duolog.log.torn_manifest import find_torn_manifest, missing_without_end, remove_trial
 
 Family = Literal[
     "meta", "topics", "records", "times", "heads", "epochs", "groups", "mirror", "schemas"
@@ -55,14 +59,14 @@ FAMILIES: tuple[Family, ...] = (
 )  # fmt: skip
 
 MAX_WRITE_BYTES = 512 << 10  # a call holds Python's lock for about 1 ms then
-_LOWEST_LEVEL = 6
-_LOWEST_TABLES = f"rocksdb.num-files-at-level{_LOWEST_LEVEL}"
+_LOWEST_TABLES = f"rocksdb.num-files-at-level{LOWEST_LEVEL}"
 _KEY_BYTES: dict[Family, int] = {"records": 16}
 _WAITING_BUFFERS = "rocksdb.num-immutable-mem-table"
 _MOST_WAITING_BUFFERS = 2
 _LONGEST_WAIT_SECONDS = 2.0
 _FILES_OVERLAP = ("Global seqno is required, but disabled", "External file requires flush")
 _PER_OPERATION_BYTES = 32
+_SYSTEM_ERROR = re.compile(r"\(os error (?P<errno>\d+)\)$")
 
 
 class WriteFailed(Exception):
@@ -71,7 +75,7 @@ class WriteFailed(Exception):
     def __init__(self, cause: BaseException | str, *, superseded: bool = False) -> None:
         super().__init__(str(cause))
         self.superseded = superseded  # by somebody else's failure: the store was opened anew
-        self.damage = "Corruption" in str(cause)
+        self.damage = str(cause).startswith("Corruption")
         self.disk_full = "No space left" in str(cause) or "Disk quota exceeded" in str(cause)
         self.too_many_files = is_too_many(str(cause))
 
@@ -178,8 +182,21 @@ class Store:
         mark = self._mark.read_or_create(is_new=not self._path.exists())
         if mark == 0 and not (self._path / "CURRENT").exists():
             shutil.rmtree(self._path, ignore_errors=True)  # making it was cut short
-        self._attach(self._opened_whole())
+        remove_trial(self._path)
+        try:
+            database = self._opened_whole()
+        except DamagedLog:
+            if mark or self._has_content():
+                raise
+            shutil.rmtree(self._path, ignore_errors=True)  # cut short as well
+            database = self._opened_whole()
+        self._attach(database)
         self._state = _State.OPEN
+
+    def _has_content(self) -> bool:
+        """Whether anything was ever written that may have been durable."""
+        files = itertools.chain(self._path.glob("*.log"), self._path.glob("*.sst"))
+        return any(path.stat().st_size for path in files)
 
     def _opened_whole(self) -> Any:
         """Open for writing, if everything that was durable is there.
@@ -187,6 +204,7 @@ class Store:
         Opening for writing recovers the write-ahead log and then throws it away, also where it is
         damaged, and with it what could have been saved. So look first, unless it is empty.
         """
+        self._cut_torn_manifest(checksums=False)
         if self._mark.sequence and any(wal.stat().st_size for wal in self._path.glob("*.log")):
             looked_at = self._opened(read_only=True)
             try:
@@ -202,11 +220,15 @@ class Store:
         return database
 
     def _opened(self, *, read_only: bool = False) -> Any:
-        """Open, with files that were handed over and lost their names put back."""
+        """Open, without a torn end of the MANIFEST, and with files put back that were handed over
+        and lost their names.
+        """
         try:
             return _open(self._path, read_only=read_only)
         except DamagedLog as error:
             damage = error
+        if self._cut_torn_manifest(checksums=True):
+            return self._opened(read_only=read_only)
         for relinked in relinkings(self._path, self._path.parent / "staging"):
             if relinked.put():
                 database = self._opened_with(relinked, read_only=read_only)
@@ -214,6 +236,28 @@ class Store:
                     return database
                 relinked.take_back()
         raise damage
+
+    def _cut_torn_manifest(self, *, checksums: bool) -> bool:
+        """Cut off what a power loss has left of a record that was not durable yet."""
+        torn = find_torn_manifest(self._path, checksums=checksums)
+        if torn is None:
+            return False
+        try:
+            missing = missing_without_end(
+                self._path, torn, partial(_open, read_only=True), self._check_reaches_mark
+            )
+        except WritesRefused:
+            raise
+        except DuologError as error:
+            missing = str(error)
+        if missing:
+            raise DamagedLog(
+                f"The log in {self._path.parent} is damaged: {torn.path} is not as it was written "
+                f"from byte {torn.length:,} on, and without that it is not whole: {missing}. "
+                "Nothing was changed. Restore the log from a backup."
+            )
+        torn.cut()
+        return True
 
     def _opened_with(self, relinked: Relinked, *, read_only: bool) -> Any:
         """Open, and read from the files that were put back; None if they are not the right ones."""
@@ -562,7 +606,7 @@ class Store:
         return [
             Table(int(each["name"][1:-4]), each["size"], each["start_key"], each["end_key"])
             for each in found
-            if each["level"] == _LOWEST_LEVEL and len(each["start_key"]) == _KEY_BYTES[family]
+            if each["level"] == LOWEST_LEVEL and len(each["start_key"]) == _KEY_BYTES[family]
         ]
 
     def join(self, family: Family, first_key: bytes, last_key: bytes) -> None:
@@ -576,10 +620,20 @@ class Store:
             self._families[family].compact_range(first_key, last_key, options)
 
     def checkpoint(self, path: Path) -> int:
-        """A consistent copy in another directory; returns the sequence number it reaches."""
-        with self._using(), _damage_named(self._path):
+        """A consistent copy in another directory; returns the sequence number it reaches.
+
+        WriteFailed: there is none. The store is in doubt if its own files were in the way, now or
+        earlier, and not if it was only those of the copy: an error names the file.
+        """
+        with self._using():
+            self._check_writable(None)
             sequence: int = self._database.latest_sequence_number()
-            rocksdict.Checkpoint(self._database).create_checkpoint(str(path))
+            try:
+                rocksdict.Checkpoint(self._database).create_checkpoint(str(path))
+            except Exception as error:  # rocksdict raises bare Exception
+                if names_file_in(self._path, str(error)):
+                    self._state = _State.IN_DOUBT
+                raise WriteFailed(error) from error
             return sequence
 
     @contextmanager
@@ -611,6 +665,11 @@ def _entries(
         walk.at.next()
     walk.at.status()
     return found
+
+
+def names_file_in(folder: Path, text: str) -> bool:
+    """Whether a text names a file in this folder, and not in one whose path only ends like it."""
+    return re.search(rf"(?<![^\s:'\"]){re.escape(str(folder))}/", text) is not None
 
 
 def _close(opened: Any) -> None:
@@ -694,4 +753,6 @@ def _damage_named(path: Path) -> Iterator[None]:
                 f"The log in {path.parent} cannot be read ({text}). Look at its disk and open it "
                 "again; if it stays so, restore it from a backup."
             ) from error
+        if system := _SYSTEM_ERROR.search(text):  # of a file of rocksdict's own
+            raise OSError(int(system["errno"]), text, str(path)) from error
         raise

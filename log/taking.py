@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +62,9 @@ def take(
         records = whole
         most = min(max_records, end - at)
         if at > base or whole.num_rows > most or size > max_bytes:
-            records, size = _within(whole.slice(at - base, most), max_bytes, at_least_one=not taken)
+            records, size = records_within(
+                whole.slice(at - base, most), max_bytes, at_least_one=not taken
+            )
         keep(base, whole, records is whole)
         if not records.num_rows:
             break
@@ -80,6 +82,22 @@ def check_limits(max_records: int, max_bytes: int) -> None:
             raise InvalidRequest(f"{name} must be a whole number from 1; got {limit!r}.")
 
 
+def checked_places(places: Any) -> list[tuple[str | int, int, int]]:
+    """Refuse what are no places: they may come from another process."""
+    checked = []
+    if not isinstance(places, Sequence) or isinstance(places, str):
+        raise InvalidRequest(f"Places come as a list; got {places!a:.80}.")
+    for place in places:
+        match place:
+            case (str() | int() as reference, int(partition), int(offset)):
+                checked.append((reference, partition, offset))
+            case _:
+                raise InvalidRequest(
+                    f"A place is a topic, a partition and an offset; got {place!a:.80}."
+                )
+    return checked
+
+
 def check_in_range(topic: str, partition: int, offset: int, start: int, next_offset: int) -> None:
     """Refuse an offset that cannot be read from."""
     if isinstance(offset, bool) or not isinstance(offset, int):
@@ -90,7 +108,7 @@ def check_in_range(topic: str, partition: int, offset: int, start: int, next_off
         )
 
 
-def _within(records: Any, max_bytes: int, *, at_least_one: bool) -> tuple[Any, int]:
+def records_within(records: Any, max_bytes: int, *, at_least_one: bool) -> tuple[Any, int]:
     """The first records whose keys and values are within the limit, and their bytes."""
     if records.nbytes <= max_bytes:
         return records, int(records.nbytes)

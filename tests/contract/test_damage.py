@@ -297,3 +297,14 @@ def test_a_log_with_a_hole_is_whole_and_one_with_damage_is_not(
     filled.skip_to("orders", 0, 20)
     whole = owner.check_whole()
     assert (whole.records, whole.unreadable) == (30, ())
+
+
+@EACH
+def test_times_pass_over_damage(form: Form, filled: LogAccess, kind: Poison) -> None:
+    poison(form.owner(), "orders", 0, 10, kind)
+    places = [("orders", 0, offset) for offset in (9, 10, 14, 19, 20)]
+    assert filled.record_times(places) == (9000, 20_000, 20_000, 20_000, 20_000)
+    log = form.restart()
+    assert log.record_times(places) == (9000, 20_000, 20_000, 20_000, 20_000)
+    log.skip_to("orders", 0, 20)
+    assert log.record_times(places) == (9000, 20_000, 20_000, 20_000, 20_000)

@@ -11,6 +11,7 @@ from duolog.errors import (
     InvalidName,
     InvalidRequest,
     PositionChanged,
+    TooManyStoredGroups,
     UnknownGroup,
     UnknownPartition,
     UnknownTopic,
@@ -227,3 +228,26 @@ def test_groups_that_are_known_begin_with_the_first_records_of_new_partitions(
             ("acked", 2): (0, True),
             ("acked", 3): (0, True),
         }
+
+
+def test_a_log_takes_so_many_groups_and_a_new_one_when_another_has_gone(form: Form) -> None:
+    form.configure(max_stored_groups=2)
+    log = form.open()
+    log.create_topic("orders", TopicSettings(partitions=2))
+    log.publish("orders", [Record(b"v", partition=n % 2) for n in range(4)])
+    log.ack("one", "orders", 0, 0)
+    log.begin_group("two", "orders", {0: 1})
+    for begin in (
+        lambda: log.ack("three", "orders", 0, 0),
+        lambda: log.begin_group("three", "orders", {0: 0, 1: 0}),
+        lambda: log.seek("three", "orders", 0, 0),
+    ):
+        with pytest.raises(TooManyStoredGroups, match=r"2 groups.*max_stored_groups.*group delete"):
+            begin()
+    log.ack("one", "orders", 1, 1)  # those that are known go on, also elsewhere
+    log.begin_group("two", "orders", {0: 0, 1: 1})
+    log.seek("from-kafka", "orders", 0, 1, side=Side.KAFKA)
+    assert {each.group for each in log.group_positions()} == {"one", "two", "from-kafka"}
+    log.delete_group("from-kafka")
+    log.delete_group("one")
+    log.ack("three", "orders", 0, 0)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from duolog.errors import InvalidRequest, OffsetOutOfRange, UnknownPartition
-from duolog.log.access import LogAccess
+from duolog.log.access import LogAccess, Place
 from duolog.log.fetched import FETCHED_SCHEMA
 from duolog.log.model import (
     AtOffset,
@@ -22,6 +23,7 @@ from duolog.log.model import (
     TopicSettings,
 )
 from tests.contract.conftest import Form
+from tests.support.clock import ManualClock
 from tests.support.records import STREAM, part_of
 
 FEW = [b"%03d" % n for n in range(100)]
@@ -262,3 +264,49 @@ def test_readers_and_writers_at_once_see_only_whole_prefixes(log: LogAccess) -> 
             writer.result(60)
         done.set()
         assert [reader.result(60) for reader in readers] == [400] * 4
+
+
+def test_the_offsets_of_all_topics_are_told_at_once(form: Form) -> None:
+    log = form.open()
+    assert log.all_offsets() == ()
+    for name, partitions in (("b", 2), ("a", 1)):
+        log.create_topic(name, TopicSettings(partitions=partitions))
+    log.publish("b", [Record(b"v", partition=1)] * 3)
+    assert log.all_offsets() == (*log.offsets("a"), *log.offsets("b"))
+    log.drop_topic("b")
+    assert log.all_offsets() == log.offsets("a")
+
+
+def test_the_times_of_many_records_are_told_at_once(form: Form) -> None:
+    log = form.open()
+    topic = log.create_topic("orders", TopicSettings(partitions=2))
+    for first in (0, 10, 20):
+        records = [Record(b"v", partition=1, ts_ms=1000 + n) for n in range(first, first + 10)]
+        log.publish("orders", records)
+    places: list[Place] = [
+        *(("orders", 1, offset) for offset in (29, 30, 0, 15, 15)),
+        (topic.id, 1, 7),
+        ("orders", 0, 0),
+        ("orders", 1, -1),
+        ("gone", 0, 0),
+    ]
+    assert log.record_times(places) == (1029, None, 1000, 1015, 1015, 1007, None, None, None)
+    assert log.record_times([]) == ()
+
+
+def test_the_time_at_what_was_removed_is_that_of_nothing(form: Form) -> None:
+    form.configure(clock=ManualClock(1_000_000))
+    log = form.open()
+    log.create_topic("orders", TopicSettings(retention=Retention(60)))
+    log.publish("orders", Record(b"old", ts_ms=900_000))
+    log.publish("orders", Record(b"new", ts_ms=990_000))
+    form.do_duties(log)
+    assert log.record_times([("orders", 0, 0), ("orders", 0, 1)]) == (None, 990_000)
+
+
+@pytest.mark.parametrize("places", ["x", 7, ["ab"], [("orders", 0)], [("orders", 0, "1")]])
+def test_what_is_no_place_is_refused(form: Form, places: Any) -> None:
+    log = form.open()
+    log.create_topic("orders")
+    with pytest.raises(InvalidRequest, match="lace"):
+        log.record_times(places)

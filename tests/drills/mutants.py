@@ -154,6 +154,24 @@ def only_torn_tails() -> None:
 
 
 @_mutant
+def backups_take_failures_as_they_are() -> None:
+    """A backup does not recover from what failed in the store before it."""
+    store.Store.in_doubt = False  # type: ignore[assignment, method-assign]
+
+
+@_mutant
+def torn_manifests_stay() -> None:
+    """A MANIFEST that a power loss has torn is not cut."""
+    store.find_torn_manifest = lambda *_, **__: None  # type: ignore[assignment]
+
+
+@_mutant
+def manifests_cut_untried() -> None:
+    """A MANIFEST is cut where it does not match its checksums, whatever is missing then."""
+    store.missing_without_end = lambda *_: None  # type: ignore[assignment]
+
+
+@_mutant
 def mark_unchecked() -> None:
     """What was recovered is not compared with the mark."""
     store.Store._check_reaches_mark = lambda *_: None  # type: ignore[method-assign]

@@ -19,6 +19,7 @@ _ROLES = {
     "write": "tests.drills.writing",
     "judge": "tests.drills.judging",
     "fail_syncs": "tests.drills.failing",
+    "back_up": "tests.drills.failing",
     "fill": "tests.drills.filling",
     "hand_over": "tests.drills.handing",
     "join": "tests.drills.handing",

@@ -54,6 +54,7 @@ arguments = {
     "publish_then": ("orders", [Record(b"v")], print),
     "wait_for_append": ({("orders", 0): 0},),
     "group_members": (),
+    "record_times": ([("orders", 0, 0)],),
     "backup": (folder / "copy",),
 }
 import inspect

@@ -12,7 +12,7 @@ from duolog.errors import DamagedLog
 from duolog.log import record_files
 from duolog.log.embedded import open_log
 from duolog.log.lost_files import left_files, named_by_keys, relinkings
-from duolog.log.manifest import Table, Unreadable, tables_of
+from duolog.log.manifest import Table, Unreadable, _masked_crc, tables_of
 from duolog.log.model import TopicSettings
 from tests.support.records import STREAM, part_of
 
@@ -126,7 +126,9 @@ def test_a_manifest_with_something_unknown_is_left_to_rocksdb(folder: Path) -> N
     lose(folder, table)
     manifest = folder / "db" / (folder / "db" / "CURRENT").read_text().strip()
     content = manifest.read_bytes()
-    manifest.write_bytes(content + bytes(4) + (2).to_bytes(2, "little") + b"\x01" + b"\x7f\x00")
+    checked = b"\x01" + b"\x7f\x00"
+    checksum = _masked_crc(checked).to_bytes(4, "little")
+    manifest.write_bytes(content + checksum + (2).to_bytes(2, "little") + checked)
     with pytest.raises(Unreadable, match="tag 127"):
         tables_of(folder / "db", "records")
     assert list(relinkings(folder / "db", folder / "staging")) == []

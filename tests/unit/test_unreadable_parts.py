@@ -13,6 +13,7 @@ import rocksdict
 from duolog.errors import DamagedPart, DiskFull, UnsupportedLocation
 from duolog.log import EmbeddedLog, open_log, part
 from duolog.log.part import Part, PartBuilder
+from duolog.log.store import names_file_in
 from tests.support.records import STREAM, record_batch
 
 
@@ -69,6 +70,24 @@ def test_an_epoch_is_durable_although_its_parts_cannot_be_removed(
         assert not Path(staged.path).exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "is_named"),
+    [
+        ("IO error: While fdatasync: /data/log/db/MANIFEST-000005: Input/output error", True),
+        ("Corruption: block checksum mismatch in '/data/log/db/000012.sst'", True),
+        ("IO error: While appending to file: /log/db.tmp/000012.sst", False),
+        ("IO error: While appending to file: /backups/data/log/db/000012.sst", False),
+        ("IO error: While open: /data/log/db.tmp/MANIFEST-000005", False),
+        ("No space left on device (os error 28)", False),
+    ],
+)
+def test_an_error_is_the_logs_own_where_it_names_one_of_its_files(
+    text: str, is_named: bool
+) -> None:
+    assert names_file_in(Path("/data/log/db"), text) is is_named
+    assert not names_file_in(Path("/log/db"), text)
+
+
 def test_a_backup_that_the_disk_does_not_take_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,5 +100,5 @@ def test_a_backup_that_the_disk_does_not_take_is_named(
             raise RuntimeError("IO error: No space left on device")
 
         monkeypatch.setattr(rocksdict, "Checkpoint", fail)
-        with pytest.raises(DiskFull, match="No space is left"):
+        with pytest.raises(DiskFull, match="No space left"):
             log.backup(tmp_path / "backup")

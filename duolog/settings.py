@@ -7,6 +7,7 @@
     lock_wait_seconds = 2           DUOLOG_LOCK_WAIT_SECONDS
     max_timestamp_ahead_seconds = 3600  DUOLOG_MAX_TIMESTAMP_AHEAD_SECONDS: of a record's time
     writer_expiration_seconds = 604800  DUOLOG_WRITER_EXPIRATION_SECONDS
+    max_stored_groups = 100000      DUOLOG_MAX_STORED_GROUPS: that have a position
 
     [avro]                          DUOLOG_AVRO (JSON)
     "schema.registry.url" = "…"     as Confluent's serializers call their options
@@ -32,6 +33,12 @@
 
     [sql]                           DUOLOG_SQL (JSON)
     timeout_seconds = 30            what a SELECT over HTTP may use
+
+    [members]                       DUOLOG_MEMBERS (JSON)
+    max_members = 10000             how many consumers may be members of groups
+
+    [metrics]                       DUOLOG_METRICS (JSON)
+    groups_always = "billing"       what /metrics shows one by one, and how much of it
 
 Sizes are numbers of bytes or words like "64 MiB".
 """
@@ -88,10 +95,17 @@ class ServeSettings(BaseModel):
     advertise: str | None = None
     trust_proxy: str | None = None  # addresses of proxies, with commas
     retention_every_seconds: FiniteFloat = 60.0
+    group_retention_seconds: FiniteFloat = 604_800.0  # 0: for ever
     max_body_bytes: ByteSize = ByteSize(8 << 20)
+    max_record_headers: int = 1000
+    max_request_headers: int = 100_000
+    max_record_values: int = 100_000
+    max_request_values: int = 1_000_000
+    max_large_requests: int = 256
     max_connections: int = 10_000
     headers_within_seconds: FiniteFloat = 10.0
     body_silence_seconds: FiniteFloat = 30.0
+    ready_when_degraded: bool = True
 
     def tls(self) -> TlsFiles | None:
         from duolog.bridge.serve.options import TlsFiles
@@ -135,6 +149,30 @@ class SqlSettings(BaseModel):
     idle_seconds: FiniteFloat = 60.0
 
 
+class MembersSettings(BaseModel):
+    """How many consumers may be members of groups at a host, and in how many groups."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_members_of_group: int = 1_000
+    max_members: int = 10_000
+    max_members_per_token: int = 2_000
+    max_groups: int = 10_000
+    max_groups_per_token: int = 2_000
+    max_proxies: int = 200
+
+
+class MetricsSettings(BaseModel):
+    """What `/metrics` shows one by one; all else is summed up."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_group_partitions: int = 2000
+    max_topic_partitions: int = 2000
+    groups_always: str = ""  # regular expressions, with commas
+    topics_always: str = ""
+
+
 class MirrorSettings(BaseModel):
     """How a log is mirrored into Kafka."""
 
@@ -169,6 +207,7 @@ class Settings(BaseSettings):
     lock_wait_seconds: FiniteFloat = _DEFAULTS.lock_wait_seconds
     max_timestamp_ahead_seconds: FiniteFloat = _DEFAULTS.max_timestamp_ahead_seconds
     writer_expiration_seconds: FiniteFloat = _DEFAULTS.writer_expiration_seconds
+    max_stored_groups: int = _DEFAULTS.max_stored_groups
     avro: dict[str, SecretStr] = {}  # some of them are passwords
     kafka: dict[str, SecretStr] = {}  # here too
     mirror: MirrorSettings = MirrorSettings()
@@ -176,6 +215,8 @@ class Settings(BaseSettings):
     registry: RegistrySettings = RegistrySettings()
     topics: TopicsSettings = TopicsSettings()
     sql: SqlSettings = SqlSettings()
+    members: MembersSettings = MembersSettings()
+    metrics: MetricsSettings = MetricsSettings()
 
     @classmethod
     def settings_customise_sources(
@@ -211,11 +252,14 @@ class Settings(BaseSettings):
             lock_wait_seconds=self.lock_wait_seconds,
             max_timestamp_ahead_seconds=self.max_timestamp_ahead_seconds,
             writer_expiration_seconds=self.writer_expiration_seconds,
+            max_stored_groups=self.max_stored_groups,
         )
 
     def host_options(self) -> HostOptions:
         """How to serve a log. Raises InvalidSetting for what no host runs with."""
         from duolog.bridge.http.rules import BodyLimits, TopicRules
+        from duolog.bridge.members.model import Rules as MemberRules
+        from duolog.bridge.metrics.bounds import MetricRules
         from duolog.bridge.serve.connections import ConnectionRules
         from duolog.bridge.serve.options import HostOptions
         from duolog.bridge.sql.rules import SqlRules
@@ -228,13 +272,24 @@ class Settings(BaseSettings):
             self.serve.tls(),
             self.serve.retention_every_seconds,
             TopicRules(**self.topics.model_dump(exclude={"poll_interval_ms"})),
-            BodyLimits(int(self.serve.max_body_bytes)),
+            BodyLimits(
+                int(self.serve.max_body_bytes),
+                max_record_headers=self.serve.max_record_headers,
+                max_request_headers=self.serve.max_request_headers,
+                max_record_values=self.serve.max_record_values,
+                max_request_values=self.serve.max_request_values,
+                max_large_requests=self.serve.max_large_requests,
+            ),
             SqlRules(**self.sql.model_dump()),
             ConnectionRules(
                 self.serve.max_connections,
                 self.serve.headers_within_seconds,
                 self.serve.body_silence_seconds,
             ),
+            self.serve.ready_when_degraded,
+            MemberRules(**self.members.model_dump()),
+            MetricRules.of(**self.metrics.model_dump()),
+            self.serve.group_retention_seconds,
             tuple(
                 each.strip() for each in (self.serve.trust_proxy or "").split(",") if each.strip()
             ),
@@ -294,6 +349,8 @@ def _read_file(path: Path) -> dict[str, Any]:
         "topics": TopicsSettings,
         "sql": SqlSettings,
         "mirror": MirrorSettings,
+        "members": MembersSettings,
+        "metrics": MetricsSettings,
     }
     for table, kind in tables.items():
         if isinstance(found.get(table), dict):

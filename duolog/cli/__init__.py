@@ -6,6 +6,8 @@
   meant so, 130 Ctrl-C, 141 a reader that has gone away (`| head`), without a message.
 - An error is one message on stderr; with --json it is {"error": message, "code": name}, on stderr
   as well, so that stdout holds nothing but results.
+- What a log, a host, Kafka or a file says is shown, and nothing of it is obeyed: all is printed by
+  `duolog/output.py`.
 - Nothing heavy is imported before a command runs, so --help and --version are quick.
 """
 
@@ -15,8 +17,10 @@ from __future__ import annotations
 def main() -> None:
     """Run the program."""
     from duolog.cli.standard_streams import have_standard_streams
+    from duolog.output import print_tracebacks_safely
 
     have_standard_streams()
+    print_tracebacks_safely()
     from duolog.cli.program import app
 
     app()

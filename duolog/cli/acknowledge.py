@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from duolog.cli import completing, output
+from duolog import output
+from duolog.cli import completing
 from duolog.cli.opening import opened
 from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, TopicName
 from duolog.errors import NotSettled

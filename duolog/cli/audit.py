@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duolog.cli import completing, output
+from duolog import output
+from duolog.cli import completing
 from duolog.cli.kafka_options import (
     BootstrapServers,
     Groups,
@@ -20,10 +18,9 @@ from duolog.cli.kafka_options import (
 )
 from duolog.cli.opening import opened
 from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder
+from duolog.cli.progress import OneBar, bars
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from duolog.bridge.kafka.audit import AuditReport, PartitionReport, PositionReport
 
 _MOST_LINES = 20
@@ -78,14 +75,14 @@ def audit(
         raise typer.BadParameter(
             "Say where Kafka is: --bootstrap-servers H:P.", param_hint="--bootstrap-servers"
         )
-    with opened(log, url, token) as opened_log, _progress(silent=as_json) as watcher:
+    with opened(log, url, token) as opened_log, bars(silent=as_json) as begin:
         report = audits.audit(
             opened_log,
             kafka.for_confluent(),
             topics=topic or (),
             sample=sample,
             groups=GroupFilter.of(settings.mirror.groups, settings.mirror.groups_exclude),
-            watcher=watcher,
+            watcher=OneBar(begin, "Comparing"),
         )
     if as_json:
         output.json_line(report.as_json())
@@ -108,7 +105,7 @@ def _print(report: AuditReport) -> None:
         )
     _print_differences(report)
     output.blank()
-    output.write((_verdict(report) + "\n").encode())
+    output.line(_verdict(report))
 
 
 def _partition_row(each: PartitionReport) -> tuple[str, ...]:
@@ -142,9 +139,9 @@ def _print_differences(report: AuditReport) -> None:
     output.blank()
     all_of_them = sum(sum(each.counts.values()) for each in report.partitions)
     shown = lines[:_MOST_LINES]
-    output.write("".join(f"{line}\n" for line in shown).encode())
+    output.line(*shown)
     if all_of_them > len(shown):
-        output.write(f"... and {all_of_them - len(shown):,} more.\n".encode())
+        output.line(f"... and {all_of_them - len(shown):,} more.")
 
 
 def _verdict(report: AuditReport) -> str:
@@ -154,34 +151,3 @@ def _verdict(report: AuditReport) -> str:
         f"{len(report.positions):,} group positions, {report.seconds:.1f} s"
     )
     return f"{'Equal' if report.is_equal else 'NOT EQUAL'}: {what}."
-
-
-class _Bar:
-    """A bar on stderr."""
-
-    def __init__(self, progress: Any) -> None:
-        self._progress = progress
-
-    def begins(self, records: int) -> Callable[[int], None]:
-        task = self._progress.add_task("Comparing", total=records)
-
-        def advance(more: int) -> None:
-            self._progress.advance(task, more)
-
-        return advance
-
-
-@contextmanager
-def _progress(*, silent: bool) -> Iterator[_Bar | None]:
-    """A progress bar at a terminal; nothing elsewhere."""
-    if silent or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    columns = ("[progress.description]{task.description}", BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
-    ) as progress:
-        yield _Bar(progress)

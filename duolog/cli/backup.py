@@ -7,7 +7,8 @@ from typing import Annotated, Final
 
 import typer
 
-from duolog.cli import output, shown
+from duolog import output
+from duolog.cli import shown
 from duolog.cli.opening import settings_with_log
 from duolog.cli.options import AsJson, HostUrl, LogFolder
 from duolog.cli.progress import bars

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from duolog.cli import output
+from duolog import output
 from duolog.cli.kafka_options import BootstrapServers, KafkaOptions, kafka_flags, kafka_settings
 from duolog.cli.measure.suite import NAMES, NEEDS_KAFKA
 from duolog.cli.options import AsJson
@@ -74,7 +74,6 @@ def bench(
             f"{place} has not the {needed >> 20:,} MiB that this takes for a moment. Name another "
             "disk with --dir, or measure fewer --records."
         )
-    console = output.console()
     for name in wanted:
         with tempfile.TemporaryDirectory(prefix="duolog-bench-", dir=place) as scratch:
             measured = known[name](Path(scratch), records)
@@ -83,6 +82,6 @@ def bench(
                 output.json_line(fields)
             output.flush()
         else:
-            show(console, measured)
+            show(measured)
     if not as_json and not names and NEEDS_KAFKA not in known:
         output.note("The mirror is measured too with --bootstrap-servers H:P.")

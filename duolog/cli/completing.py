@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from duolog.printable import one_line
+
 if TYPE_CHECKING:
     from duolog.log import LogAccess
 
@@ -51,9 +53,14 @@ def _offered(
 ) -> Offered:
     with suppress(Exception):
         with _opened(ctx) as log:
-            found = sorted(each for each in names(log) if each[0].startswith(incomplete))
+            found = sorted(each for each in names(log) if _is_offered(each[0], incomplete))
         return found[:_MOST]
     return []
+
+
+def _is_offered(name: str, incomplete: str) -> bool:
+    """A name is offered as it is, or not at all: shells print what they complete."""
+    return name.startswith(incomplete) and one_line(name) == name
 
 
 def _opened(ctx: typer.Context) -> LogAccess:

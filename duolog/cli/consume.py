@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duolog.cli import completing, output
+from duolog import output
+from duolog.cli import completing
 from duolog.cli.opening import opened
 from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, OnePartition, TopicName
 from duolog.cli.record_lines import Lines
@@ -111,7 +112,7 @@ def consume(
                 _wait(opened_log, found, turns.positions)
                 continue
             shown = avro.as_json(page) if avro else page
-            output.write(b"".join(lines.line(page.partition, record) for record in shown))
+            output.json_lines(b"".join(lines.line(page.partition, record) for record in shown))
             output.flush()
             if ack and group is not None:
                 opened_log.ack(group, found.id, page.next_offset - 1, page.partition)

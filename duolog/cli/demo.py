@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from duolog.cli import output
+from duolog import output
 from duolog.cli.demo_ready import check_machine, new_folder
 from duolog.cli.options import AsJson
 from duolog.cli.story import Story

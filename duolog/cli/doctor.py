@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from duolog.cli import output, shown
+from duolog import output
+from duolog.cli import shown
 from duolog.cli.checkup import Finding, Status
 from duolog.cli.kafka_options import (
     BootstrapServers,
@@ -114,9 +115,7 @@ def _show(findings: Iterable[Finding], *, as_json: bool) -> Status:
             output.flush()
         return worst
     from rich.table import Table
-    from rich.text import Text
 
-    console = output.console()
     for finding in findings:
         worst = max(worst, finding.status)
         counts[finding.status] += 1
@@ -124,13 +123,14 @@ def _show(findings: Iterable[Finding], *, as_json: bool) -> Status:
         line.add_column(width=7)
         line.add_column(width=11)
         line.add_column(overflow="fold")
-        told = Text(finding.found)
+        told = output.styled(finding.found)
         if finding.advice:
-            told.append(f"\n{finding.advice}", style="dim")
-        line.add_row(Text(finding.status.word, style=_STYLES[finding.status]), finding.check, told)
-        console.print(line)
+            told.append(output.styled(f"\n{finding.advice}", "dim"))
+        status = output.styled(finding.status.word, _STYLES[finding.status])
+        line.add_row(status, finding.check, told)
+        output.show(line)
     output.blank()
-    console.print(Text(_summary(counts), style=_STYLES[worst]))
+    output.show(output.styled(_summary(counts), _STYLES[worst]))
     return worst
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from duolog.cli import completing, output, shown
+from duolog import output
+from duolog.cli import completing, shown
 from duolog.cli.opening import confirmed, opened
 from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, OnePartition, Yes
 from duolog.cli.starts import start_of
-from duolog.log.model import GroupMember, GroupPosition, PartitionOffsets
+from duolog.log.model import GroupMember, GroupPosition, PartitionOffsets, by_topic
 
 if TYPE_CHECKING:
     from duolog.log import LogAccess
@@ -218,13 +219,12 @@ def _progress(log: LogAccess, group: str | None) -> list[Progress]:
     positions = {
         (each.group, each.topic, each.partition): each for each in log.group_positions(group)
     }
-    found = []
-    for name, topic in dict.fromkeys((group, topic) for group, topic, _ in positions):
-        found += [
-            Progress(name, offsets, positions.get((name, topic, offsets.partition)))
-            for offsets in log.offsets(topic)
-        ]
-    return found
+    heads = by_topic(log.all_offsets())
+    return [
+        Progress(name, offsets, positions.get((name, topic, offsets.partition)))
+        for name, topic in dict.fromkeys((group, topic) for group, topic, _ in positions)
+        for offsets in heads.get(topic, ())
+    ]
 
 
 def _fields(progress: Progress, members: Sequence[GroupMember]) -> dict[str, Any]:

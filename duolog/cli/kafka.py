@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duolog.cli import output
+from duolog import output
 from duolog.cli.kafka_security import security_of, write_settings
 from duolog.cli.options import AsJson
 
@@ -90,7 +90,7 @@ def _say_ready(broker: LocalKafka, protocol: str | None, *, as_json: bool, kept:
             told["settings"] = settings
         output.json_line({**told, "log": str(broker.log_file)})
     else:
-        output.write(f"{servers}\n".encode())
+        output.line(servers)
         until = "" if kept else ", until it ends"
         output.note(f"Kafka takes work. Its data are in {broker.folder}{until}. Ctrl-C ends it.")
         if settings is not None:
@@ -123,8 +123,7 @@ def _progress(*, silent: bool) -> Iterator[Progress | None]:
     def show(text: str) -> None:
         nonlocal shown
         if on_terminal:
-            sys.stderr.write(f"\r\x1b[2K{text}")
-            sys.stderr.flush()
+            output.line_anew(text)
         elif not shown:
             output.note("Fetching Kafka (43 MB), once.")
         shown += 1

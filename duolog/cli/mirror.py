@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duolog.cli import completing, output
+from duolog import output
+from duolog.cli import completing
 from duolog.cli.opening import confirmed, opened
 from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, Yes
 from duolog.log.mirror_modes import MirrorMode

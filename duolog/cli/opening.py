@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from duolog import output
+
 if TYPE_CHECKING:
     from duolog.log import LogAccess
     from duolog.settings import Settings
@@ -63,4 +65,4 @@ def _folder_of(settings: Settings) -> str:
 def confirmed(question: str, *, yes: bool) -> None:
     """Ask before something that cannot be undone. Scripts are not asked."""
     if not yes and sys.stdin.isatty() and sys.stderr.isatty():
-        typer.confirm(question, abort=True, err=True)
+        output.confirm(question)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from duolog import output
 from duolog.cli import (
     acknowledge,
     audit,
@@ -21,7 +21,6 @@ from duolog.cli import (
     groups,
     kafka,
     mirror,
-    output,
     publish,
     registry,
     restore,
@@ -33,6 +32,7 @@ from duolog.cli import (
     writers,
 )
 from duolog.errors import DuologError, OutputFailed, ToolMissing
+from duolog.printable import printable
 
 INTERRUPTED = 130
 READER_GONE = 141  # as a program that SIGPIPE has ended
@@ -46,7 +46,10 @@ class Program(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta["duolog.json"] = "--json" in args
-        parsed: list[str] = super().parse_args(ctx, args)
+        try:
+            parsed: list[str] = super().parse_args(ctx, args)
+        except UsageError as error:
+            raise _printable(error) from None
         return parsed
 
     def invoke(self, ctx: Any) -> Any:
@@ -56,10 +59,10 @@ class Program(TyperGroup):
             output.flush()
         except OutputFailed as error:
             forget_stdout()
-            report(str(error), error.code, as_json=as_json)
+            output.error(str(error), error.code, as_json=as_json)
             raise typer.Exit(1) from error
         except DuologError as error:
-            report(str(error), error.code, as_json=as_json)
+            output.error(str(error), error.code, as_json=as_json)
             raise typer.Exit(1) from error
         except ModuleNotFoundError as error:
             from duolog.cli.extras import what_to_install
@@ -67,12 +70,12 @@ class Program(TyperGroup):
             advice = what_to_install(error)
             if advice is None:
                 raise
-            report(advice, ToolMissing.code, as_json=as_json)
+            output.error(advice, ToolMissing.code, as_json=as_json)
             raise typer.Exit(1) from error
         except UsageError as error:
             if not as_json:
-                raise
-            report(error.format_message(), "UsageError", as_json=True)  # type: ignore[attr-defined]
+                raise _printable(error) from None
+            output.error(_said(error), "UsageError", as_json=True)
             raise typer.Exit(2) from error
         except BrokenPipeError as error:
             forget_stdout()
@@ -82,15 +85,14 @@ class Program(TyperGroup):
         return result
 
 
-def report(message: str, code: str, *, as_json: bool) -> None:
-    """Say what went wrong."""
-    if as_json:
-        text = json.dumps({"error": message, "code": code})
-    elif sys.stderr.isatty() and "NO_COLOR" not in os.environ:
-        text = f"\x1b[1;31mError:\x1b[0m {message}"
-    else:
-        text = f"Error: {message}"
-    sys.stderr.write(text + "\n")
+def _printable(error: Exception) -> Exception:
+    """The same, for Typer to show: it repeats what was typed."""
+    return UsageError(printable(_said(error)), getattr(error, "ctx", None))
+
+
+def _said(error: Exception) -> str:
+    said: str = error.format_message()  # type: ignore[attr-defined]
+    return said
 
 
 def forget_stdout() -> None:
@@ -114,7 +116,7 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"duolog {version('duolog')}")
+        output.line(f"duolog {version('duolog')}")
         raise typer.Exit
 
 

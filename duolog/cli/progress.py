@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from duolog import output
+
 Advance = Callable[[int], None]
 Begin = Callable[[str, int], Advance]
 """What is done, and of how much; what is answered is told of each step."""
@@ -29,19 +31,18 @@ def bars(*, silent: bool, of_bytes: bool = False) -> Iterator[Begin]:
     if silent or not sys.stderr.isatty():
         yield _nothing
         return
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         DownloadColumn,
         MofNCompleteColumn,
-        Progress,
         ProgressColumn,
         TimeRemainingColumn,
     )
+    from rich.progress import Progress as Bars
 
     amount: ProgressColumn = DownloadColumn() if of_bytes else MofNCompleteColumn()
     columns: tuple[Any, ...] = ("{task.description}", BarColumn(), amount, TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Bars(*columns, console=output.console(on_stderr=True), transient=True) as progress:
 
         def begin(words: str, total: int) -> Advance:
             task = progress.add_task(words, total=total)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from duolog.cli import completing, output, shown
+from duolog import output
+from duolog.cli import completing, shown
 from duolog.cli.opening import opened
 from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, names
 from duolog.cli.senders import ToRoutes, ToRoutesOnce, ToTopic

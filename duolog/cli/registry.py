@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from duolog.cli import output
+from duolog import output
 from duolog.cli.opening import settings_with_log
 from duolog.cli.options import AsJson, LogFolder
 from duolog.errors import InvalidSetting

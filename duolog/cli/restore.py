@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duolog.cli import output, shown
+from duolog import output
+from duolog.cli import shown
 from duolog.cli.kafka_options import (
     BootstrapServers,
     Groups,

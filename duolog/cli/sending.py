@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from duolog.cli import output
+from duolog import output
 from duolog.cli.lines import bunches
 from duolog.cli.sequences import Sent
 from duolog.errors import Conflict, DuologError, InvalidRequest, NotFound, WriterFault
@@ -83,7 +83,7 @@ def _send(sender: Sender, lines: list[Line]) -> int:
         return _send(sender, lines[:half]) + _send(sender, lines[half:])
     except DuologError as error:
         raise _named(error, lines[0].number, lines[-1].number) from error
-    output.write(b"".join(map(_place, sent)))
+    output.json_lines(b"".join(map(_place, sent)))
     output.flush()
     return len(sent)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from duolog.cli import output
+from duolog import output
 from duolog.cli.kafka_options import (
     BootstrapServers,
     Groups,
@@ -123,7 +123,7 @@ def serve(
         if as_json:
             output.json_line({"url": started.url, "log": started.log, "log_id": started.log_id})
         else:
-            output.write(f"{started.url}\n".encode())
+            output.line(started.url)
             output.note(f"Serves {started.log}. Ctrl-C ends it.")
         output.flush()
 
@@ -132,11 +132,13 @@ def serve(
         settings.host_options(),
         Journal(as_json=log_json, level=Level[log_level.name]),
         when_started=say,
-        workers=_workers(settings, path),
+        workers=_workers(settings, path, log_json=log_json, log_level=log_level.value),
     )
 
 
-def _workers(settings: Settings, path: str) -> list[WorkerCommand]:
+def _workers(
+    settings: Settings, path: str, *, log_json: bool, log_level: str
+) -> list[WorkerCommand]:
     """The processes beside the host: one that mirrors, where a Kafka is named."""
     from duolog.bridge.kafka.feed.filters import GroupFilter
     from duolog.bridge.serve.child import WorkerCommand
@@ -156,5 +158,7 @@ def _workers(settings: Settings, path: str) -> list[WorkerCommand]:
         "offset_header": settings.mirror.offset_header,
         "groups": settings.mirror.groups,
         "groups.exclude": settings.mirror.groups_exclude,
+        "log_json": log_json,
+        "log_level": log_level,
     }
     return [WorkerCommand("kafka", "duolog.bridge.kafka.worker", told)]

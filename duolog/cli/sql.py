@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duolog.cli import output
+from duolog import output
 from duolog.cli.opening import opened
 from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder
+from duolog.printable import one_line
 
 if TYPE_CHECKING:
     from duolog.avro.reading import ValueReader
@@ -115,7 +116,7 @@ def _print(result: SqlResult) -> None:
         rows += [[shown(cell) for cell in row] for row in rows_of(batch)]
         if len(rows) > _MOST_ROWS:
             break
-    names = result.columns
+    names = [one_line(name) for name in result.columns]
     cells = [names, *rows[:_MOST_ROWS]]
     widths = [max(len(row[at]) for row in cells) for at in range(len(names))]
     if sum(widths) + _SEPARATOR * (len(widths) - 1) <= _width():

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from duolog.printable import one_line, printable_json
 from duolog.sql.cells import moment_of, plain, text_of
 
 _NULL = "NULL"
@@ -21,24 +22,18 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A cell for people. Control characters are escaped, or they would move the cursor."""
+    """A cell for people. It is as wide as it will be in a table."""
     match value:
         case None:
             return _NULL
         case bool():
             return "true" if value else "false"
         case str():
-            return _printable(value)
+            return one_line(value)
         case bytes():
-            return _printable(text_of(value) or f"0x{value.hex()}")
+            return one_line(text_of(value) or f"0x{value.hex()}")
         case datetime():
             return moment_of(value).replace("T", " ")
         case dict() | list():
-            return _printable(json.dumps(plain(value), ensure_ascii=False))
+            return printable_json(json.dumps(plain(value), ensure_ascii=False))
     return str(value)
-
-
-def _printable(text: str) -> str:
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)

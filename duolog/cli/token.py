@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from duolog.cli import output, shown
+from duolog import output
+from duolog.cli import shown
 from duolog.cli.options import AsJson, Yes, names
 from duolog.clock import SystemClock
 
@@ -61,6 +62,23 @@ def create(
             show_default=False,
         ),
     ] = None,
+    subjects: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="Subjects of the schema registry; with --topics and without this, it reads those "
+            "of its topics.",
+            show_default=False,
+        ),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Of all records it reads those whose value meets this, like `customer = 7`.",
+            show_default="all",
+        ),
+    ] = None,
     expires_seconds: ExpiresSeconds = None,
     as_json: AsJson = False,
 ) -> None:
@@ -70,7 +88,7 @@ def create(
     from now on.
     """
     from duolog.bridge.http.callers import Caller, Role
-    from duolog.bridge.http.tokens import add_token, revoke_token
+    from duolog.bridge.http.tokens import add_token, condition_of, revoke_token
 
     caller = Caller(
         name,
@@ -78,6 +96,8 @@ def create(
         _patterns(topics, "--topics"),
         _patterns(groups, "--groups"),
         _patterns(tables, "--tables"),
+        _patterns(subjects, "--subjects"),
+        None if where is None else condition_of(where),
     )
     token = add_token(file, caller, _in_seconds(expires_seconds))
     told = {"name": name, "role": role.lower()}
@@ -97,15 +117,24 @@ def list_tokens(file: TokenFile, as_json: AsJson = False) -> None:
     elif not tokens:
         output.note(f"{file} has no tokens: nobody is let in.")
     else:
+        has_conditions = any(each.caller.where for each in tokens)
+        condition_heading = ["where"] if has_conditions else []
         output.table(
-            ["name", "role", "topics", "groups", "tables", "expires"],
+            [
+                *("name", "role", "topics", "groups", "tables", "subjects", "expires"),
+                *condition_heading,
+            ],
             [
                 [
                     each.caller.name,
                     each.caller.role.word,
                     *(", ".join(limit or ("all",)) for limit in _limits(each)[:2]),
                     ", ".join(each.caller.tables or ("none" if each.caller.topics else "all",)),
+                    ", ".join(
+                        each.caller.subjects or ("of topics" if each.caller.topics else "all",)
+                    ),
                     _shown_end(each, now),
+                    *([_shown_condition(each)] if has_conditions else []),
                 ]
                 for each in tokens
             ],
@@ -162,13 +191,17 @@ def _show_new(
         if as_json:
             output.json_line({**told, "token": token})
         else:
-            output.write(f"{token}\n".encode())
+            output.line(token)
         output.flush()
     except BaseException:
         undo()
         raise
     if not as_json:
         output.note(f"This is the only time that it is shown. {file} keeps its hash.")
+
+
+def _shown_condition(token: StoredToken) -> str:
+    return "all" if token.caller.where is None else token.caller.where.text
 
 
 def _patterns(text: str | None, option: str) -> tuple[str, ...] | None:
@@ -186,17 +219,19 @@ def _in_seconds(seconds: float | None) -> int | None:
 
 def _limits(token: StoredToken) -> tuple[tuple[str, ...] | None, ...]:
     caller = token.caller
-    return caller.topics, caller.groups, caller.tables
+    return caller.topics, caller.groups, caller.tables, caller.subjects
 
 
 def _fields(token: StoredToken) -> dict[str, object]:
-    topics, groups, tables = _limits(token)
+    topics, groups, tables, subjects = _limits(token)
     return {
         "name": token.caller.name,
         "role": token.caller.role.word,
         "topics": topics,
         "groups": groups,
         "tables": tables,
+        "subjects": subjects,
+        "where": token.caller.where and token.caller.where.text,
         "expires_at": token.expires_at,
     }
 

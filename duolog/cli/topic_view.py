@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from duolog.cli import output, shown
+from duolog import output
+from duolog.cli import shown
 from duolog.log.model import PartitionOffsets, Retention, Topic, words
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from duolog.cli import output, shown, topic_view
+from duolog import output
+from duolog.cli import shown, topic_view
 from duolog.cli.opening import confirmed, opened
 from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder, TopicName, Yes
-from duolog.log.model import Envelope, Format, Retention, Swept, Topic, TopicSettings
+from duolog.log.model import Envelope, Format, Retention, Swept, Topic, TopicSettings, by_topic
 
 if TYPE_CHECKING:
     from duolog.log import LogAccess
@@ -26,7 +27,8 @@ def list_topics(
 ) -> None:
     """All topics."""
     with opened(log, url, token) as opened_log:
-        topics = [(topic, opened_log.offsets(topic.id)) for topic in opened_log.topics()]
+        heads = by_topic(opened_log.all_offsets())
+        topics = [(topic, heads.get(topic.name, ())) for topic in opened_log.topics()]
     if as_json:
         for topic, offsets in topics:
             output.json_line(topic_view.summary(topic, offsets))

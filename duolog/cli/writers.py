@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from duolog.cli import output
+from duolog import output
 from duolog.cli.opening import opened
 from duolog.cli.options import AsJson, HostToken, HostUrl, LogFolder
 
@@ -33,4 +33,4 @@ def last_sequence(
     elif last is None:
         output.note(f"The log does not know writer '{writer}'.")
     else:
-        output.write(f"{last}\n".encode())
+        output.line(str(last))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from duolog import output
 from duolog.bridge.kafka.local import kafka_jars
 from duolog.demo.screen import can_be_redrawn
 from duolog.jars import Progress, fetch_jars
@@ -46,16 +46,16 @@ def _bar(*, silent: bool) -> Iterator[Progress | None]:
             title = text.partition(":")[0]
             if title not in told:
                 told.add(title)
-                sys.stdout.write(f"{title}, once.\n")
-                sys.stdout.flush()
+                output.line(f"{title}, once.")
+                output.flush()
 
         yield tell
         return
     from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
-    columns = (BarColumn(_BAR), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Bars(*columns, transient=True) as bars:
+    columns = (BarColumn(_BAR), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    with Bars(*columns, console=output.console(), transient=True) as bars:
         task: TaskID | None = None
 
         def show(text: str) -> None:

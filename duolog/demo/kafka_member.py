@@ -13,6 +13,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
+from duolog import output
 from duolog.demo.ledger import Ledger
 
 _AT_ONCE: Final = 500
@@ -62,7 +63,7 @@ def _commit(consumer: Consumer) -> None:
     except KafkaException as failure:
         error: KafkaError = failure.args[0]
         if error.code() not in _AGAIN and not error.retriable():
-            sys.stderr.write(f"not committed: {error.str()}\n")
+            output.note(f"not committed: {error.str()}")
 
 
 if __name__ == "__main__":

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from duolog import output
 from duolog.demo.sight import MemberSeen, Sight
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Screen:
         if not self._silent and not self._lines:
             from rich.live import Live
 
-            self._live = Live(refresh_per_second=8, transient=False)
+            self._live = Live(console=output.console(), refresh_per_second=8, transient=False)
             self._live.start()
         return self
 
@@ -52,8 +52,8 @@ class Screen:
             self._live.update(drawn(sight, doing))
         elif self._lines and time.monotonic() >= self._line_due_at:
             self._line_due_at = time.monotonic() + _LINE_EVERY_SECONDS
-            sys.stdout.write(f"   {line_of(sight)}\n")
-            sys.stdout.flush()
+            output.line(f"   {line_of(sight)}")
+            output.flush()
 
 
 @contextmanager
@@ -62,17 +62,20 @@ def waiting(what: str, *, silent: bool) -> Iterator[None]:
     if silent or not can_be_redrawn():
         yield
         return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(TextColumn("  "), *columns, transient=True) as shown:
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Bars(
+        TextColumn("  ", markup=False), *columns, console=output.console(), transient=True
+    ) as shown:
         shown.add_task(what, total=None)
         yield
 
 
 def can_be_redrawn() -> bool:
     """Whether stdout is a terminal that can go back to a line above."""
-    return sys.stdout.isatty() and os.environ.get("TERM") not in {"dumb", "unknown"}
+    return output.is_terminal() and os.environ.get("TERM") not in {"dumb", "unknown"}
 
 
 def line_of(sight: Sight) -> str:
@@ -92,10 +95,12 @@ def drawn(sight: Sight, doing: str) -> Table:
     shown.add_column(min_width=18, no_wrap=True)
     shown.add_column(min_width=9, justify="right", no_wrap=True)
     shown.add_column(no_wrap=True)
-    shown.add_row(Text(f"   {sight.seconds:.0f} s", style="bold"), "", Text(doing, style="yellow"))
+    shown.add_row(
+        output.styled(f"   {sight.seconds:.0f} s", "bold"), "", output.styled(doing, "yellow")
+    )
     versions = "version" if sight.versions == 1 else "versions"
     source = f"rows changed, {sight.versions:,} {versions} of the table"
-    shown.add_row("   shop.orders", f"{sight.changed:,}", Text(source, style="dim"))
+    shown.add_row("   shop.orders", f"{sight.changed:,}", output.styled(source, "dim"))
     for name, count, what in (
         ("   log", sight.written, "events written"),
         ("   Kafka", sight.mirrored, "of them mirrored"),
@@ -115,15 +120,13 @@ def _bar(count: int, of: int) -> tuple[str, str]:
 
 
 def _member(member: MemberSeen) -> tuple[str | Text, str, Text]:
-    from rich.text import Text
-
     if member.is_killed:
         return (
-            Text(f"     {member.name}", style="red"),
+            output.styled(f"     {member.name}", "red"),
             f"{member.done:,}",
-            Text("killed", style="red"),
+            output.styled("killed", "red"),
         )
     did = "done" if member.done else ""
     if member.partitions:
         did += f", last in partitions {', '.join(map(str, member.partitions))}"
-    return f"     {member.name}", f"{member.done:,}", Text(did, style="dim")
+    return f"     {member.name}", f"{member.done:,}", output.styled(did, "dim")

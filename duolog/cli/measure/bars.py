@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from duolog import output
 
 _NAME_WIDTH: Final = 34
 _BAR_WIDTH: Final = 26
@@ -68,14 +67,14 @@ def lines(values: Sequence[Measured], unit: str, *, plain: bool) -> Iterator[tup
         yield each.name, bar(share, _BAR_WIDTH, plain=plain), f"{short(each.value)} {unit}"
 
 
-def show(console: Console, measured: Measurement) -> None:
+def show(measured: Measurement) -> None:
     """Its name and what was done, and a bar for each value."""
     from rich.table import Table
-    from rich.text import Text
 
-    plain = not console.encoding.lower().startswith("utf")
+    plain = not output.console().encoding.lower().startswith("utf")
     hint = "; shorter is better" if measured.less_is_better else ""
-    console.print(Text.assemble((measured.name, "bold"), f"  {measured.what}{hint}"))
+    title = output.styled(measured.name, "bold")
+    output.show(title.append(f"  {measured.what}{hint}", "not bold"))
     table = Table.grid(padding=(0, 1))
     table.add_column(width=_NAME_WIDTH, no_wrap=True)
     table.add_column(width=_BAR_WIDTH, no_wrap=True)
@@ -83,6 +82,6 @@ def show(console: Console, measured: Measurement) -> None:
     for each, (name, drawn, figure) in zip(
         measured.values, lines(measured.values, measured.unit, plain=plain), strict=True
     ):
-        table.add_row(f"  {name}", Text(drawn, "green" if each.is_ours else "dim"), figure)
-    console.print(table)
-    console.print()
+        table.add_row(f"  {name}", output.styled(drawn, "green" if each.is_ours else "dim"), figure)
+    output.show(table)
+    output.blank()

@@ -22,7 +22,7 @@ from duolog.log.routing.json_codec import JsonCodec, JsonEncoder
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from duolog.avro.registry.port import Registry
+    from duolog.avro.registry.port import SchemaSource
     from duolog.avro.schema import Schema
     from duolog.avro.wire import SchemaId
 
@@ -67,7 +67,7 @@ class _Reader:
 class ValueReader:
     """Decodes columns of values with the schemas of a registry. Safe to use from many threads."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: SchemaSource) -> None:
         self._registry = registry
         self._guard = threading.Lock()
         self._readers: OrderedDict[SchemaId, _Reader] = OrderedDict()

@@ -64,7 +64,7 @@ def define(log: LogAccess, statement: Definition) -> SqlResult:
             topic = log.set_retention(reference, Retention())
         case SetPartitions(reference, partitions):
             topic = log.set_partitions(reference, partitions)
-    return SqlResult.of_rows(TOPICS, [topic_row(log, topic)])
+    return SqlResult.of_rows(TOPICS, [topic_row(topic, log.offsets(topic.id))])
 
 
 def _retention(topic: Topic, statement: SetRetention) -> Retention:

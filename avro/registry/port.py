@@ -38,8 +38,21 @@ class RegisteredSchema:
     schema: SchemaText
 
 
-class Registry(Protocol):
-    """The calls that serializers make. Each may raise a RegistryFault."""
+class SchemaSource(Protocol):
+    """The calls that deserializers make. Each may raise a RegistryFault."""
+
+    def version(self, subject: str, version: int) -> RegisteredSchema:
+        """One version, as references name it; UnknownSubject, UnknownSchema."""
+
+    def schema_by_id(self, schema_id: int) -> SchemaText:
+        """The schema with this id; UnknownSchema when there is none."""
+
+    def schema_by_guid(self, guid: UUID) -> SchemaText:
+        """The schema with this guid; UnknownSchema when there is none."""
+
+
+class Registry(SchemaSource, Protocol):
+    """The calls that serializers make, besides. Each may raise a RegistryFault."""
 
     def register(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> int:
         """The id of this schema under the subject, registered now if it was not.
@@ -54,12 +67,3 @@ class Registry(Protocol):
 
     def latest(self, subject: str) -> RegisteredSchema:
         """The newest version; UnknownSubject when there is none."""
-
-    def version(self, subject: str, version: int) -> RegisteredSchema:
-        """One version, as references name it; UnknownSubject, UnknownSchema."""
-
-    def schema_by_id(self, schema_id: int) -> SchemaText:
-        """The schema with this id; UnknownSchema when there is none."""
-
-    def schema_by_guid(self, guid: UUID) -> SchemaText:
-        """The schema with this guid; UnknownSchema when there is none."""

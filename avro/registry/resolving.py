@@ -11,14 +11,14 @@ from duolog.avro.schema import MAX_DEPTH
 from duolog.errors import InvalidSchema
 
 if TYPE_CHECKING:
-    from duolog.avro.registry.port import Registry, SchemaReference, SchemaText
+    from duolog.avro.registry.port import SchemaReference, SchemaSource, SchemaText
     from duolog.avro.schema import Schema
 
 MAX_REFERENCED_SCHEMAS: Final = 256
 _AVRO: Final = "AVRO"
 
 
-def resolved_schema(registry: Registry, schema: SchemaText) -> Schema:
+def resolved_schema(registry: SchemaSource, schema: SchemaText) -> Schema:
     """The schema of a text, with the types of its references written out where they come first.
 
     Raises InvalidSchema for what is no Avro schema, for references in a circle, and for too many
@@ -40,7 +40,7 @@ class _Visit:
     waiting: Iterator[SchemaReference]
 
 
-def _referenced(registry: Registry, schema: SchemaText) -> list[Schema]:
+def _referenced(registry: SchemaSource, schema: SchemaText) -> list[Schema]:
     """The schemas that are referred to, also through others: first those that others need."""
     outside: list[Schema] = []
     seen: set[tuple[str, int]] = set()

@@ -19,13 +19,22 @@ from urllib.parse import quote, unquote
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Message, Receive, Scope, Send
 
+from duolog.avro.registry.subject_access import forbidden, is_open_to
 from duolog.errors import DuologError, RegistryRefused
+from duolog.server.json_pieces import (
+    SMALL_BYTES,
+    NotUnicode,
+    check_unicode,
+    has_more_values,
+    has_surrogates,
+)
 
 MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _OFFERED: Final = (
@@ -35,7 +44,7 @@ _OFFERED: Final = (
 )
 _READ: Final = (*(name for name, _ in _OFFERED), "application/octet-stream")
 
-_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_MOST_VALUES: Final = 10_000  # of a large body
 
 
 class Answer(JSONResponse):
@@ -120,12 +129,16 @@ class RegistryRoute(APIRoute):
             media_type = _best_media_type(request.headers.getlist("accept"))
             if media_type is None:
                 return http_refusal(406)
+            if not is_open_to(request, self.endpoint):
+                return answer_to(forbidden("This takes a token that may use all subjects."))
             try:
                 if self.body_field is not None:
                     request = await self._with_body(request)
                 answer = await handler(request)
             except (DuologError, RequestValidationError, HTTPException) as error:
                 answer = answer_to(error)
+            except ClientDisconnect:
+                return Response(status_code=400)  # nobody reads it
             if "content-type" in answer.headers:
                 answer.headers["content-type"] = media_type
             return answer
@@ -149,8 +162,10 @@ class RegistryRoute(APIRoute):
         body = b"".join(chunks)
         if body and not sent_as:
             raise HTTPException(415)
-        if _SURROGATE.search(body):
-            _check_characters(body)
+        if len(body) <= SMALL_BYTES:
+            _check_small(body)
+        else:
+            await run_in_threadpool(_check_large, body)
         others = [header for header in request.scope["headers"] if header[0] != b"content-type"]
         scope = {**request.scope, "headers": [*others, (b"content-type", b"application/json")]}
         return Request(scope, _replay(body))
@@ -182,11 +197,24 @@ def _declared_bytes(request: Request) -> int:
     return int(written) if written.isascii() and written.isdigit() else 0
 
 
-def _check_characters(body: bytes) -> None:
+def _check_large(body: bytes) -> None:
+    """A schema is one text: a body with many values is no schema, and would be long in parsing."""
+    if has_more_values(body, _MOST_VALUES):
+        raise RegistryRefused(
+            f"The request body has more than {_MOST_VALUES} JSON values.",
+            status=400,
+            error_code=400,
+        )
+    _check_small(body)
+
+
+def _check_small(body: bytes) -> None:
     """Halves of surrogate pairs can be written in JSON, but not stored or sent."""
+    if not has_surrogates(body):
+        return
     try:
-        json.dumps(json.loads(body), ensure_ascii=False).encode()
-    except UnicodeEncodeError:
+        check_unicode(json.loads(body))
+    except NotUnicode:
         raise RegistryRefused(
             "The request body has a character that is not Unicode.", status=400, error_code=400
         ) from None

@@ -34,6 +34,7 @@ from duolog.avro.registry.rest_parameters import (
 from duolog.avro.registry.rest_routes import Endpoint
 from duolog.avro.registry.rest_subjects import formatted, with_qualified
 from duolog.avro.registry.service import RegistryService
+from duolog.avro.registry.subject_access import SubjectAccess, limits_subjects
 
 
 class SchemaRoutes:
@@ -63,6 +64,7 @@ class SchemaRoutes:
             Endpoint("DELETE /contexts/{context}", self.delete_context, None, (42211, 50001), 204),
         ]
 
+    @limits_subjects
     def list_schemas(
         self,
         request: Request,
@@ -75,12 +77,14 @@ class SchemaRoutes:
         found = self._service.all_versions(
             scoped(request, subject_prefix), deleted=deleted, latest_only=latest_only
         )
-        shown = page(found, offset, limit, MAX_LISTED_SCHEMAS)
+        shown = page(SubjectAccess.of(request).versions(found), offset, limit, MAX_LISTED_SCHEMAS)
         return Answer([version_json(version) for version in shown])
 
+    @limits_subjects
     def list_schema_types(self) -> Response:
         return Answer([AVRO])
 
+    @limits_subjects
     def get_schema(
         self,
         request: Request,
@@ -100,6 +104,7 @@ class SchemaRoutes:
             written["maxId"] = self._service.largest_id(found.context)
         return Answer(with_qualified(written, found, reference_format))
 
+    @limits_subjects
     def get_schema_text(
         self,
         request: Request,
@@ -110,6 +115,7 @@ class SchemaRoutes:
         found = self._by_id(request, schema_id, subject)
         return TextAnswer(formatted(self._service, found, format) or found.content.text)
 
+    @limits_subjects
     def list_subjects_of_id(
         self,
         request: Request,
@@ -119,10 +125,10 @@ class SchemaRoutes:
         offset: Offset = 0,
         limit: Limit = -1,
     ) -> Response:
-        name = self._subject(request, subject)
-        versions = self._service.versions_of_id(schema_id, name, deleted=deleted)
+        versions = self._holders(request, schema_id, subject, deleted=deleted)
         return Answer(page([version.subject for version in versions], offset, limit))
 
+    @limits_subjects
     def list_versions_of_id(
         self,
         request: Request,
@@ -132,8 +138,7 @@ class SchemaRoutes:
         offset: Offset = 0,
         limit: Limit = -1,
     ) -> Response:
-        name = self._subject(request, subject)
-        versions = self._service.versions_of_id(schema_id, name, deleted=deleted)
+        versions = self._holders(request, schema_id, subject, deleted=deleted)
         return Answer(
             [
                 {"subject": version.subject, "version": version.version}
@@ -172,10 +177,35 @@ class SchemaRoutes:
 
     def _subject(self, request: Request, subject: str) -> str:
         name = scoped(request, subject)
-        return self._service.settings.aliased(name) if name else name
+        if not name:
+            return name
+        aliased = self._service.settings.aliased(name)
+        if subject:
+            access = SubjectAccess.of(request)
+            access.check(name)
+            access.check(aliased)
+        return aliased
 
     def _by_id(self, request: Request, schema_id: int, subject: str | None) -> Version:
-        return self._service.find_by_id(schema_id, self._subject(request, subject or ""))
+        found = self._service.find_by_id(schema_id, self._subject(request, subject or ""))
+        if SubjectAccess.of(request).versions([found]):
+            return found
+        others = self._holders(request, schema_id, subject or "", deleted=True)
+        if not others:
+            raise refusals.schema_not_found(schema_id)
+        return others[0]
+
+    def _holders(
+        self, request: Request, schema_id: int, subject: str, *, deleted: bool
+    ) -> list[Version]:
+        """Those of the sender's subjects that have the id."""
+        access = SubjectAccess.of(request)
+        name = self._subject(request, subject)
+        found = self._service.versions_of_id(schema_id, name, deleted=True)
+        seen = access.versions(found)
+        if found and not seen:
+            raise refusals.schema_not_found()
+        return [version for version in seen if deleted or not version.deleted]
 
 
 def _guid(written: str) -> UUID | None:

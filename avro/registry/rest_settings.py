@@ -23,6 +23,7 @@ from duolog.avro.registry.rest_parameters import JSON_BODY, Flag, scoped
 from duolog.avro.registry.rest_routes import BODY_CODES, Endpoint
 from duolog.avro.registry.service import RegistryService
 from duolog.avro.registry.settings import GLOBAL
+from duolog.avro.registry.subject_access import SubjectAccess, limits_subjects
 from duolog.avro.registry.wire_names import Json, config_json
 
 DefaultToGlobal = Annotated[
@@ -56,15 +57,17 @@ class SettingsRoutes:
             Endpoint(f"DELETE {mode}", self.delete_subject_mode, ModeAnswer, no_mode),
         ]
 
+    @limits_subjects
     def get_global_config(
         self, request: Request, default_to_global: DefaultToGlobal = False
     ) -> Response:
         return self.get_subject_config(request, GLOBAL, default_to_global)
 
+    @limits_subjects
     def get_subject_config(
         self, request: Request, subject: str, default_to_global: DefaultToGlobal = False
     ) -> Response:
-        name = scoped(request, subject)
+        name = _readable(request, subject)
         if default_to_global:
             return Answer(config_json(self._settings.config_in_scope(name)))
         return Answer(config_json(self._settings.config(name)))
@@ -74,27 +77,31 @@ class SettingsRoutes:
     ) -> Response:
         return self.set_subject_config(request, GLOBAL, body)
 
+    @limits_subjects
     def set_subject_config(
         self, request: Request, subject: str, body: Annotated[ConfigBody, JSON_BODY]
     ) -> Response:
-        config = self._settings.update_config(scoped(request, subject), body.changes())
+        config = self._settings.update_config(_subject(request, subject), body.changes())
         return Answer(_echo(config))
 
     def delete_global_config(self, request: Request) -> Response:
         return self.delete_subject_config(request, GLOBAL)
 
+    @limits_subjects
     def delete_subject_config(self, request: Request, subject: str) -> Response:
-        return Answer(config_json(self._settings.delete_config(scoped(request, subject))))
+        return Answer(config_json(self._settings.delete_config(_subject(request, subject))))
 
+    @limits_subjects
     def get_global_mode(
         self, request: Request, default_to_global: DefaultToGlobal = False
     ) -> Response:
         return self.get_subject_mode(request, GLOBAL, default_to_global)
 
+    @limits_subjects
     def get_subject_mode(
         self, request: Request, subject: str, default_to_global: DefaultToGlobal = False
     ) -> Response:
-        name = scoped(request, subject)
+        name = _readable(request, subject)
         if default_to_global:
             return Answer({"mode": self._settings.mode_in_scope(name).value})
         return Answer({"mode": self._settings.mode(name).value})
@@ -104,6 +111,7 @@ class SettingsRoutes:
     ) -> Response:
         return self.set_subject_mode(request, GLOBAL, body, force)
 
+    @limits_subjects
     def set_subject_mode(
         self,
         request: Request,
@@ -111,18 +119,29 @@ class SettingsRoutes:
         body: Annotated[ModeBody, JSON_BODY],
         force: Flag = False,
     ) -> Response:
-        name = scoped(request, subject)
+        name = _subject(request, subject)
         self._settings.set_mode(name, _mode(name, body.mode), force=force)
         return Answer({"mode": body.mode} if "mode" in body.model_fields_set else {})
 
     def delete_global_mode(self, request: Request, recursive: Flag = False) -> Response:
         return self.delete_subject_mode(request, GLOBAL, recursive)
 
+    @limits_subjects
     def delete_subject_mode(
         self, request: Request, subject: str, recursive: Flag = False
     ) -> Response:
-        deleted = self._settings.delete_mode(scoped(request, subject), recursive=recursive)
+        deleted = self._settings.delete_mode(_subject(request, subject), recursive=recursive)
         return Answer({} if deleted is None else {"mode": deleted.value})
+
+
+def _subject(request: Request, subject: str) -> str:
+    """The subject, if the sender may change it."""
+    return SubjectAccess.of(request).check(scoped(request, subject))
+
+
+def _readable(request: Request, subject: str) -> str:
+    """The subject, if the sender may see it. What goes for all, everybody may see."""
+    return scoped(request, subject) if subject == GLOBAL else _subject(request, subject)
 
 
 def _echo(config: Config) -> Json:
@@ -163,15 +182,19 @@ class MetadataRoutes:
             Endpoint("GET /v1/metadata/version", self.get_server_version, dict[str, str]),
         ]
 
+    @limits_subjects
     def get_root(self) -> Response:
         return Answer({})
 
+    @limits_subjects
     def post_root(self, body: Annotated[dict[str, Any], JSON_BODY]) -> Response:  # noqa: ARG002 - it is only read
         return Answer({})
 
+    @limits_subjects
     def get_cluster_id(self) -> Response:
         clusters = {"kafka-cluster": self._cluster, "schema-registry-cluster": "schema-registry"}
         return Answer({"id": "", "scope": {"path": [], "clusters": clusters}})
 
+    @limits_subjects
     def get_server_version(self) -> Response:
         return Answer({"version": self._version, "commitId": ""})

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from duolog.avro.registry.contexts import DEFAULT_CONTEXT, EVERY_CONTEXT, beside, context_of
-from duolog.avro.registry.model import Version
+from duolog.avro.registry.model import Candidate, Version
 from duolog.avro.registry.refusals import named
 from duolog.avro.registry.rest_http import Answer, TextAnswer
 from duolog.avro.registry.rest_models import (
@@ -34,6 +34,7 @@ from duolog.avro.registry.rest_parameters import (
 )
 from duolog.avro.registry.rest_routes import SCHEMA_CODES, Endpoint
 from duolog.avro.registry.service import Listed, RegistryService
+from duolog.avro.registry.subject_access import SubjectAccess, limits_subjects
 from duolog.avro.registry.wire_names import Json
 from duolog.errors import InvalidSchema, RegistryRefused
 
@@ -85,6 +86,7 @@ class SubjectRoutes:
             ),
         ]
 
+    @limits_subjects
     def list_subjects(
         self,
         request: Request,
@@ -99,8 +101,10 @@ class SubjectRoutes:
         if prefix is None:
             prefix = "" if in_context else EVERY_CONTEXT
         which = listed(deleted=deleted, deleted_only=deleted_only)
-        return Answer(page(self._service.subjects(scoped(request, prefix), which), offset, limit))
+        found = self._service.subjects(scoped(request, prefix), which)
+        return Answer(page(SubjectAccess.of(request).subjects(found), offset, limit))
 
+    @limits_subjects
     def list_versions(
         self,
         request: Request,
@@ -123,6 +127,7 @@ class SubjectRoutes:
         ]
         return Answer(page(numbers, offset, limit))
 
+    @limits_subjects
     def register_schema(
         self,
         request: Request,
@@ -132,12 +137,14 @@ class SubjectRoutes:
         format: Format = "",  # noqa: A002 - a name of the API
         force: Flag = False,
     ) -> Response:
+        name = self._subject(request, subject)
         version = self._service.registration.register(
-            self._subject(request, subject), body.candidate(), normalize=normalize, force=force
+            name, _candidate(request, name, body), normalize=normalize, force=force
         )
         written = content_json(version, self._formatted(version, format))
         return Answer({"id": version.id, "version": version.version, **written})
 
+    @limits_subjects
     def look_up_schema(
         self,
         request: Request,
@@ -147,11 +154,13 @@ class SubjectRoutes:
         format: Format = "",  # noqa: A002
         deleted: Deleted = False,
     ) -> Response:
+        name = self._subject(request, subject)
         version = self._service.registration.lookup(
-            self._subject(request, subject), body.candidate(), normalize=normalize, deleted=deleted
+            name, _candidate(request, name, body), normalize=normalize, deleted=deleted
         )
         return Answer(version_json(version, self._formatted(version, format)))
 
+    @limits_subjects
     def get_version(
         self,
         request: Request,
@@ -165,6 +174,7 @@ class SubjectRoutes:
         written = version_json(found, self._formatted(found, format))
         return Answer(with_qualified(written, found, reference_format))
 
+    @limits_subjects
     def get_version_text(
         self,
         request: Request,
@@ -188,6 +198,7 @@ class SubjectRoutes:
         found = self._version(request, subject, version, deleted=True)
         return Answer(page(self._service.referrers(found, deleted=deleted), offset, limit))
 
+    @limits_subjects
     def get_by_metadata(
         self,
         request: Request,
@@ -203,6 +214,7 @@ class SubjectRoutes:
         )
         return Answer(version_json(found, self._formatted(found, format)))
 
+    @limits_subjects
     def delete_version(
         self, request: Request, subject: str, version: VersionNumber, permanent: Flag = False
     ) -> Response:
@@ -210,10 +222,12 @@ class SubjectRoutes:
         name = self._subject(request, subject)
         return Answer(self._service.deletion.delete_version(name, number, permanent=permanent))
 
+    @limits_subjects
     def delete_subject(self, request: Request, subject: str, permanent: Flag = False) -> Response:
         name = self._subject(request, subject)
         return Answer(self._service.deletion.delete_subject(name, permanent=permanent))
 
+    @limits_subjects
     def check_against_subject(
         self,
         request: Request,
@@ -224,6 +238,7 @@ class SubjectRoutes:
     ) -> Response:
         return self._check(request, subject, None, body, normalize=normalize, verbose=verbose)
 
+    @limits_subjects
     def check_against_version(
         self,
         request: Request,
@@ -250,7 +265,7 @@ class SubjectRoutes:
         previous = self._service.to_check_against(name, version)
         try:
             messages = self._service.registration.check(
-                name, body.candidate(), previous, normalize=normalize
+                name, _candidate(request, name, body), previous, normalize=normalize
             )
         except RegistryRefused as refusal:
             if not verbose or not isinstance(named(refusal), InvalidSchema):
@@ -262,14 +277,27 @@ class SubjectRoutes:
         return Answer(answer)
 
     def _subject(self, request: Request, subject: str) -> str:
-        return self._service.settings.aliased(scoped(request, subject))
+        access = SubjectAccess.of(request)
+        named = access.check(scoped(request, subject))
+        return access.check(self._service.settings.aliased(named))
 
     def _version(self, request: Request, subject: str, version: str, *, deleted: bool) -> Version:
         number = version_number(version)
-        return self._service.find_version(self._subject(request, subject), number, deleted=deleted)
+        name = self._subject(request, subject)
+        found = self._service.find_version(name, number, deleted=deleted)
+        SubjectAccess.of(request).check(found.subject)  # it may be one of another context
+        return found
 
     def _formatted(self, version: Version, format_name: str) -> str | None:
         return formatted(self._service, version, format_name)
+
+
+def _candidate(request: Request, subject: str, body: SchemaBody) -> Candidate:
+    """The schema of a body, whose references may be read by its sender, too."""
+    candidate = body.candidate()
+    for reference in candidate.references:
+        SubjectAccess.of(request).check(beside(subject, reference.subject))
+    return candidate
 
 
 def formatted(service: RegistryService, version: Version, format_name: str) -> str | None:

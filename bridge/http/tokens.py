@@ -27,14 +27,19 @@ from pathlib import Path
 from typing import Any
 
 from duolog.bridge.http.callers import Caller, Role
-from duolog.errors import InvalidSetting, NameTaken
+from duolog.errors import InvalidFilter, InvalidSetting, NameTaken
+from duolog.log.model import Filter
+from duolog.log.routing.filter.parse import parse_filter
+from duolog.log.routing.filter.tree import columns
 
 _PATIENCE_SECONDS = 10.0
 _LOOK_AGAIN_SECONDS = 0.02
 _PREFIX = "duolog_"  # so that scanners for secrets know one when they see it
 _HASH = re.compile(r"[0-9a-f]{64}")
-_LIMITS = ("topics", "groups", "tables")
-_FIELDS = frozenset({"name", "role", *_LIMITS, "sha256", "expires", "former", "former_until"})
+_LIMITS = ("topics", "groups", "tables", "subjects")
+_FIELDS = frozenset(
+    {"name", "role", *_LIMITS, "where", "sha256", "expires", "former", "former_until"}
+)
 _NAME = re.compile(r"[A-Za-z0-9._@-]{1,100}")
 
 
@@ -240,6 +245,8 @@ def _line(token: StoredToken) -> str:
     for limit in _LIMITS:
         if getattr(caller, limit) is not None:
             fields[limit] = list(getattr(caller, limit))
+    if caller.where is not None:
+        fields["where"] = caller.where.text
     fields["sha256"] = token.sha256
     if token.expires_at is not None:
         fields["expires"] = token.expires_at
@@ -266,7 +273,7 @@ def _parsed(line: str, where: str) -> StoredToken:
     limits = {limit: _patterns(fields.get(limit), limit, where) for limit in _LIMITS}
     former = fields.get("former")
     return StoredToken(
-        Caller(name, Role.of(role), **limits),
+        Caller(name, Role.of(role), **limits, where=_condition(fields.get("where"), where)),
         _hash_in(fields.get("sha256"), "sha256", where),
         None if "expires" not in fields else _moment(fields["expires"], "expires", where),
         None if former is None else _hash_in(former, "former", where),
@@ -286,6 +293,28 @@ def _patterns(value: Any, field: str, where: str) -> tuple[str, ...] | None:
     if not (isinstance(value, list) and value and all(isinstance(each, str) for each in value)):
         raise InvalidSetting(f"{where}: {field} is a list of patterns.")
     return tuple(value)
+
+
+def condition_of(text: str) -> Filter:
+    """The condition on records that is meant; InvalidFilter, InvalidSetting."""
+    where = parse_filter(text)
+    if any(column.side != "row" for column in columns(where.tree)):
+        raise InvalidSetting(
+            "A token's condition is about a record's value and op: leave out before and after. A "
+            "field of such a name is written in double quotes."
+        )
+    return where
+
+
+def _condition(value: Any, where: str) -> Filter | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise InvalidSetting(f"{where}: where is a condition.")
+    try:
+        return condition_of(value)
+    except (InvalidFilter, InvalidSetting) as error:
+        raise InvalidSetting(f"{where}: where is no condition: {error}") from None
 
 
 def _moment(value: Any, field: str, where: str) -> int:

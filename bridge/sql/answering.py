@@ -14,12 +14,13 @@ from duolog.reach.failures import failure_of
 from duolog.reach.wire import to_wire
 
 if TYPE_CHECKING:
-    from duolog.avro.registry.port import Registry
+    from duolog.avro.registry.port import SchemaSource
     from duolog.bridge.sql.seen_log import SeenLog
 
 READING: Final = frozenset(
     {
-        *("topic", "topics", "offsets", "resolve", "group_positions"),
+        *("topic", "topics", "offsets", "all_offsets", "resolve", "record_times"),
+        "group_positions",
         "group_members",
         *("look_for_damage", "damage", "holes"),
         *("mirrors", "mirror_modes", "mirror_reports"),
@@ -31,7 +32,7 @@ READING: Final = frozenset(
 class Answering:
     """Answers the calls of one query. Blocks: runs in threads."""
 
-    def __init__(self, log: SeenLog, registry: Callable[[], Registry]) -> None:
+    def __init__(self, log: SeenLog, registry: Callable[[], SchemaSource]) -> None:
         self._dispatch = Dispatch(cast("Any", log), cast("Any", None))
         self._registry = registry
 

@@ -17,9 +17,10 @@ from duolog.reach.reading import RemoteReader
 from duolog.reach.wire import from_wire, to_wire
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from uuid import UUID
 
-    from duolog.log.access import TopicRef
+    from duolog.log.access import Place, TopicRef
     from duolog.log.damage_model import DamagedOffsets, Hole
     from duolog.log.fetched import Fetched, FetchedEncoded
     from duolog.log.mirror_model import Mirror
@@ -81,6 +82,12 @@ class AskedLog:
 
     def offsets(self, reference: TopicRef) -> tuple[PartitionOffsets, ...]:
         return self._call(calls.OFFSETS, reference=reference)
+
+    def all_offsets(self) -> tuple[PartitionOffsets, ...]:
+        return self._call(calls.ALL_OFFSETS)
+
+    def record_times(self, places: Sequence[Place]) -> tuple[int | None, ...]:
+        return self._call(calls.RECORD_TIMES, places=places)
 
     def resolve(self, reference: TopicRef, partition: int, start: Start) -> int:
         return self._call(calls.RESOLVE, reference=reference, partition=partition, start=start)

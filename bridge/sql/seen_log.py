@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+from duolog.bridge.visible_rows import check_rows_can_be_told
 from duolog.errors import ForbiddenGroup, ForbiddenTopic, NameTaken, UnknownTopic
 from duolog.log.mirror_modes import MirrorModes
+from duolog.log.taking import checked_places
 from duolog.log.topic_ids import check_topic_id
 from duolog.sql.statements import Ack, AddSource, Consume, CreateTopic, ResetGroup, Select
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from duolog.bridge.http.callers import Caller
-    from duolog.log.access import LogAccess, TopicRef
+    from duolog.bridge.visible_reads import VisibleReads, VisibleTopics
+    from duolog.log.access import LogAccess, Place, TopicRef
     from duolog.log.damage_model import DamagedOffsets, Hole
     from duolog.log.fetched import Fetched, FetchedEncoded
     from duolog.log.mirror_model import Mirror
@@ -61,12 +65,14 @@ class SeenLog:
     look and the answer an alias may come to mean another topic.
 
     A caller who is limited to some topics or groups learns nothing of others, not even that they
-    are there.
+    are there. Of records that do not meet the caller's condition nothing is read but how many
+    there are.
     """
 
-    def __init__(self, log: LogAccess, caller: Caller) -> None:
+    def __init__(self, log: LogAccess, caller: Caller, visible: VisibleTopics) -> None:
         self._log = log
         self._caller = caller
+        self._visible = visible
 
     def topic(self, reference: TopicRef, *, topic_id: int | None = None) -> Topic:
         caller = self._caller
@@ -96,16 +102,50 @@ class SeenLog:
     def offsets(self, reference: TopicRef) -> tuple[PartitionOffsets, ...]:
         return self._log.offsets(self.topic(reference).id)
 
+    def all_offsets(self) -> tuple[PartitionOffsets, ...]:
+        found = self._log.all_offsets()
+        seen = {name for name in {each.topic for each in found} if self._caller.may_use(name)}
+        return tuple(each for each in found if each.topic in seen)
+
+    def record_times(self, places: Sequence[Place]) -> tuple[int | None, ...]:
+        asked = checked_places(places)
+        ids: dict[TopicRef, int] = {}
+        for reference in {each[0] for each in asked}:
+            with suppress(UnknownTopic):  # dropped, or somebody else's: nothing is there
+                ids[reference] = self.topic(reference).id
+        known = [place for place in asked if place[0] in ids]
+        times = self._log.record_times(
+            [(ids[reference], partition, offset) for reference, partition, offset in known]
+        )
+        found = dict(zip(known, times, strict=True))
+        return tuple(found.get(place) for place in asked)
+
     def resolve(self, reference: TopicRef, partition: int, start: Start) -> int:
         return self._log.resolve(self.topic(reference).id, partition, start)
 
     def fetch(self, reference: TopicRef, partition: int, offset: int, **limits: Any) -> Fetched:
-        return self._log.fetch(self.topic(reference).id, partition, offset, **limits)
+        topic = self.topic(reference)
+        reads = self.visible_reads(topic)
+        if reads is None:
+            return self._log.fetch(topic.id, partition, offset, **limits)
+        return reads.fetch(partition, offset, **limits)
 
     def fetch_encoded(
         self, reference: TopicRef, partition: int, offset: int, **limits: Any
     ) -> FetchedEncoded:
-        return self._log.fetch_encoded(self.topic(reference).id, partition, offset, **limits)
+        topic = self.topic(reference)
+        reads = self.visible_reads(topic)
+        if reads is None:
+            return self._log.fetch_encoded(topic.id, partition, offset, **limits)
+        return reads.fetch_encoded(partition, offset, **limits)
+
+    def visible_reads(self, topic: Topic) -> VisibleReads | None:
+        """The reads of a topic for a caller who may have some of its records only."""
+        where = self._caller.where
+        if where is None:
+            return None
+        check_rows_can_be_told(topic, where, self._caller.name)
+        return self._visible.reads(topic, where)
 
     def look_for_damage(
         self, reference: TopicRef, partition: int, offset: int
@@ -163,8 +203,14 @@ class UsedLog(SeenLog):
     `groups` moves groups, on both sides where there are two.
     """
 
-    def __init__(self, log: LogAccess, caller: Caller, groups: Groups | None = None) -> None:
-        super().__init__(log, caller)
+    def __init__(
+        self,
+        log: LogAccess,
+        caller: Caller,
+        visible: VisibleTopics,
+        groups: Groups | None = None,
+    ) -> None:
+        super().__init__(log, caller, visible)
         self._groups = groups or log
 
     def check(self, statement: Statement) -> None:

@@ -20,7 +20,7 @@ from duolog.sql.result import SqlResult
 from duolog.sql.select import complaints
 from duolog.sql.select.names import SYSTEM_SCHEMA, TableName, topic_named
 from duolog.sql.select.pushdown import spans_of
-from duolog.sql.select.system_tables import SYSTEM_TABLES, system_table
+from duolog.sql.select.system_tables import SYSTEM_TABLES, LogSeen, SystemTable
 from duolog.sql.select.taken import taken
 from duolog.sql.select.topic_table import TopicTable
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from duolog.clock import Clock
     from duolog.log.access import LogAccess
     from duolog.sql.select.limits import QueryLimits
+    from duolog.sql.select.python_table import PythonTable
     from duolog.sql.select.session import Session
     from duolog.sql.statements import Select
 
@@ -69,6 +70,8 @@ class _Query:
         self._limits = limits
         self._deadline = clock.monotonic() + (limits.timeout_seconds or float("inf"))
         self._tables: dict[str, TopicTable] = {}  # by their names in plans
+        self._system_tables: dict[str, SystemTable] = {}  # too
+        self._seen = LogSeen(log, clock)
 
     def result(self) -> SqlResult:
         session = _new_session(self._limits.memory_bytes)
@@ -87,8 +90,9 @@ class _Query:
             names = session.names_in(self._taken.text)
         for name in names:
             if name.is_system:
-                rows = system_table(name.table, self._log, self._clock)
-                session.add_rows(name, rows)
+                key = f"system_{name.table}"
+                self._system_tables[key] = SystemTable(name.table, self._seen, self._check)
+                session.add_table(name, key, self._system_tables[key])
                 continue
             topic = topic_named(self._log, str(name))
             if topic is None:
@@ -147,7 +151,7 @@ class _Query:
             with _translated(self._failed):
                 yield from self._executed(frame, schema)
         finally:
-            for table in self._tables.values():
+            for table in self._all_tables():
                 table.stop(_LET_GO_SECONDS, frame.schema)
             del session  # a plan does not keep what it was made with
 
@@ -157,9 +161,13 @@ class _Query:
         for batch in batches:
             yield _with_schema(batch.to_pyarrow(), schema)
 
+    def _all_tables(self) -> Iterator[PythonTable]:
+        yield from self._tables.values()
+        yield from self._system_tables.values()
+
     def _failed(self, error: BaseException) -> BaseException:
         """What a table raised, if it was that; DataFusion only has its text."""
-        raised = (table.failure for table in self._tables.values() if table.failure)
+        raised = (table.failure for table in self._all_tables() if table.failure)
         return next(raised, None) or complaints.failed(error, self._limits.memory_bytes)
 
     def _in_time(self, stream: Any) -> Iterator[Any]:

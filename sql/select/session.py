@@ -9,7 +9,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-import pyarrow as pa
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOptions, Table
 from datafusion.catalog import CatalogProvider, SchemaProvider
 
@@ -66,13 +65,6 @@ class Session:
         """A table made in Python; in plans it is called `key`."""
         self._making.register_table(key, Table(dataset))
         self._tables[name] = self._making.table(key).limit(NEVER_REACHED).into_view()
-
-    def add_rows(self, name: TableName, rows: pa.Table) -> None:
-        """A table whose rows are all there."""
-        key = f"rows_{len(self._tables)}"
-        batches = rows.to_batches() or [pa.RecordBatch.from_pylist([], schema=rows.schema)]
-        self._making.register_record_batches(key, [batches])
-        self._tables[name] = self._making.table(key).into_view()
 
     def plan(self, text: str) -> Any:
         """The query as a DataFrame; nothing has run yet."""

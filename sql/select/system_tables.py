@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from duolog.errors import OffsetOutOfRange
 from duolog.log.mirrored import mirrored_partitions
+from duolog.log.model import by_topic
 from duolog.log.offset_map import OffsetMap
 from duolog.log.timestamps import LATEST_TIME_MS
+from duolog.sql.select.python_table import PythonTable, without_columns
 from duolog.sql.text import route_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from duolog.clock import Clock
-    from duolog.log.access import LogAccess
+    from duolog.log.access import LogAccess, Place
     from duolog.log.model import GroupPosition, PartitionOffsets, Topic
 
 _MOMENT = pa.timestamp("ms", "UTC")
@@ -122,17 +125,85 @@ MIRROR = pa.schema(
 )
 
 
-def system_table(name: str, log: LogAccess, clock: Clock) -> pa.Table | None:
-    """A system table as it is now; None if there is no such table."""
-    if name not in SYSTEM_TABLES:
-        return None
-    schema, rows = SYSTEM_TABLES[name]
-    return pa.Table.from_pylist(list(rows(log, clock)), schema=schema)
+_FIRST_ROWS = 256  # a query with a LIMIT may need no more
+_ROWS = 4096
 
 
-def topic_row(log: LogAccess, topic: Topic) -> dict[str, Any]:
+class SystemTable(PythonTable):
+    """One of SYSTEM_TABLES, made row by row while a query reads it."""
+
+    def __init__(self, name: str, seen: LogSeen, check: Callable[[], None]) -> None:
+        schema, self._rows = SYSTEM_TABLES[name]
+        super().__init__(schema)
+        self._seen = seen
+        self._check = check
+
+    def read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        schema = self.projected(names)
+        rows = self._rows(self._seen)
+        size = _FIRST_ROWS
+        while not self._stopped and (page := list(islice(rows, size))):
+            self._check()
+            if "lag_seconds" in names:
+                self._seen.add_lag_seconds(page)
+            shown = pa.RecordBatch.from_pylist(page, schema=schema) if names else None
+            yield without_columns(len(page)) if shown is None else shown
+            size = _ROWS
+
+
+class LogSeen:
+    """The log itself, as one query sees it: each thing is asked for once, and only if it is shown.
+
+    What it asks does not grow in number with the topics and groups that there are.
+    """
+
+    def __init__(self, log: LogAccess, clock: Clock) -> None:
+        self.log = log
+        self._clock = clock
+        self._times: dict[Place, int | None] = {}  # of records that groups stand at
+
+    @cached_property
+    def topics(self) -> tuple[Topic, ...]:
+        return self.log.topics()
+
+    @cached_property
+    def heads(self) -> Mapping[str, Sequence[PartitionOffsets]]:
+        return by_topic(self.log.all_offsets())
+
+    @cached_property
+    def positions(self) -> Mapping[tuple[str, str], Mapping[int, GroupPosition]]:
+        """By group and topic, and in there by partition."""
+        found: dict[tuple[str, str], dict[int, GroupPosition]] = {}
+        for each in self.log.group_positions():
+            found.setdefault((each.group, each.topic), {})[each.partition] = each
+        return found
+
+    @cached_property
+    def offset_maps(self) -> Mapping[tuple[str, int], OffsetMap]:
+        return {
+            (each.topic, each.partition): OffsetMap.of_mirror(each) for each in self.log.mirrors()
+        }
+
+    def add_lag_seconds(self, rows: Iterable[dict[str, Any]]) -> None:
+        """How long the first record has waited that a group has not read, for all rows at once."""
+        places = {
+            number: (row["topic_id"], row["partition"], row["next_offset"] - row["lag"])
+            for number, row in enumerate(rows)
+            if row["lag"] and row["topic_id"] is not None
+        }
+        unknown = list(dict.fromkeys(each for each in places.values() if each not in self._times))
+        if unknown:
+            found = self.log.record_times(unknown)
+            self._times.update(zip(unknown, found, strict=True))
+        now_ms = self._clock.now_ms()
+        for number, row in enumerate(rows):
+            made_ms = self._times[places[number]] if number in places else now_ms
+            row["lag_seconds"] = None if made_ms is None else max(0.0, (now_ms - made_ms) / 1000)
+
+
+def topic_row(topic: Topic, heads: Sequence[PartitionOffsets]) -> dict[str, Any]:
     """A topic's row in system.topics."""
-    settings, heads = topic.settings, log.offsets(topic.id)
+    settings = topic.settings
     return {
         "topic": topic.name,
         "id": topic.id,
@@ -157,13 +228,13 @@ def topic_row(log: LogAccess, topic: Topic) -> dict[str, Any]:
     }
 
 
-def _topics(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
-    for topic in log.topics():
-        yield topic_row(log, topic)
+def _topics(seen: LogSeen) -> Iterator[dict[str, Any]]:
+    for topic in seen.topics:
+        yield topic_row(topic, seen.heads.get(topic.name, ()))
 
 
-def _sources(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
-    for topic in log.topics():
+def _sources(seen: LogSeen) -> Iterator[dict[str, Any]]:
+    for topic in seen.topics:
         for route in topic.routes:
             yield {
                 "topic": topic.name,
@@ -176,18 +247,18 @@ def _sources(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
             }
 
 
-def _partitions(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
+def _partitions(seen: LogSeen) -> Iterator[dict[str, Any]]:
     states: dict[tuple[str, int], list[str]] = {}
-    for damage in log.damage():
+    for damage in seen.log.damage():
         states.setdefault((damage.topic, damage.partition), []).append(damage.state)
     skipped: dict[tuple[str, int], int] = {}
-    for hole in log.holes():
+    for hole in seen.log.holes():
         place = hole.topic, hole.partition
         skipped[place] = skipped.get(place, 0) + hole.count
-    for topic in log.topics():
-        for head in log.offsets(topic.id):
+    for topic, heads in seen.heads.items():
+        for head in heads:
             yield {
-                "topic": topic.name,
+                "topic": topic,
                 "partition": head.partition,
                 "start_offset": head.start,
                 "next_offset": head.next_offset,
@@ -195,8 +266,8 @@ def _partitions(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
                 "records": head.next_offset - head.start,
                 "bytes": head.bytes,
                 "last_ts": None if head.last_offset is None else _moment(head.last_ts_ms),
-                "state": ", ".join(states.get((topic.name, head.partition), [])) or "ok",
-                "skipped": skipped.get((topic.name, head.partition), 0),
+                "state": ", ".join(states.get((topic, head.partition), [])) or "ok",
+                "skipped": skipped.get((topic, head.partition), 0),
             }
 
 
@@ -205,33 +276,22 @@ def _moment(ts_ms: int) -> int:
     return min(ts_ms, LATEST_TIME_MS)
 
 
-def _topic_offsets(log: LogAccess, clock: Clock) -> Iterator[dict[str, Any]]:
+def _topic_offsets(seen: LogSeen) -> Iterator[dict[str, Any]]:
     """Each group in all partitions of each topic in which it has a position."""
-    known = {(each.group, each.topic, each.partition): each for each in log.group_positions()}
-    ids = {each.name: each.id for each in log.topics()}
-    heads: dict[str, tuple[PartitionOffsets, ...]] = {}
-    maps = {(each.topic, each.partition): OffsetMap.of_mirror(each) for each in log.mirrors()}
-    for group, topic in dict.fromkeys((group, topic) for group, topic, _ in known):
-        if topic not in heads:
-            heads[topic] = log.offsets(topic)
-        for head in heads[topic]:
-            position = known.get((group, topic, head.partition))
+    ids = {each.name: each.id for each in seen.topics}
+    for (group, topic), positions in seen.positions.items():
+        for head in seen.heads.get(topic, ()):
+            position = positions.get(head.partition)
             yield {
-                **_progress(log, clock, group, head, position),
-                **_in_kafka(position, maps.get((topic, head.partition))),
+                **_progress(group, head, position),
+                **_in_kafka(position, seen.offset_maps.get((topic, head.partition))),
                 "topic_id": ids.get(topic),
             }
 
 
-def _progress(
-    log: LogAccess,
-    clock: Clock,
-    group: str,
-    head: PartitionOffsets,
-    position: GroupPosition | None,
-) -> dict[str, Any]:
+def _progress(group: str, head: PartitionOffsets, position: GroupPosition | None) -> dict[str, Any]:
+    """All but the lag in seconds, which takes a look at records."""
     reads_on = max(head.start, 0 if position is None else position.position)
-    lag = max(0, head.next_offset - reads_on)
     return {
         "group_id": group,
         "topic": head.topic,
@@ -240,8 +300,7 @@ def _progress(
         "upto_offset": None if position is None else position.upto_offset,
         "start_offset": head.start,
         "next_offset": head.next_offset,
-        "lag": lag,
-        "lag_seconds": _waiting_seconds(log, clock, head, reads_on) if lag else 0.0,
+        "lag": max(0, head.next_offset - reads_on),
         "changed_at": None if position is None else position.changed_at_ms,
         "changed_by": None if position is None else position.changed_by.value,
         "partition_id": head.partition,
@@ -264,20 +323,8 @@ def _in_kafka(position: GroupPosition | None, offsets: OffsetMap | None) -> dict
     }
 
 
-def _waiting_seconds(
-    log: LogAccess, clock: Clock, head: PartitionOffsets, offset: int
-) -> float | None:
-    try:
-        first = log.fetch(head.topic, head.partition, offset, max_records=1, skip_damaged=True)
-    except OffsetOutOfRange:  # retention was quicker
-        return None
-    for record in first:
-        return max(0.0, (clock.now_ms() - record.ts_ms) / 1000)
-    return None
-
-
-def _group_members(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
-    for member in log.group_members():
+def _group_members(seen: LogSeen) -> Iterator[dict[str, Any]]:
+    for member in seen.log.group_members():
         yield {
             "group_id": member.group,
             "topic": member.topic,
@@ -290,8 +337,8 @@ def _group_members(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
         }
 
 
-def _mirror(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
-    for each in mirrored_partitions(log):
+def _mirror(seen: LogSeen) -> Iterator[dict[str, Any]]:
+    for each in mirrored_partitions(seen.log):
         yield {
             "topic": each.topic,
             "partition": each.partition,
@@ -308,9 +355,7 @@ def _mirror(log: LogAccess, _: Clock) -> Iterator[dict[str, Any]]:
         }
 
 
-SYSTEM_TABLES: dict[
-    str, tuple[pa.Schema, Callable[[LogAccess, Clock], Iterator[dict[str, Any]]]]
-] = {
+SYSTEM_TABLES: dict[str, tuple[pa.Schema, Callable[[LogSeen], Iterator[dict[str, Any]]]]] = {
     "topics": (TOPICS, _topics),
     "sources": (SOURCES, _sources),
     "partitions": (PARTITIONS, _partitions),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset
 
 from duolog.errors import OffsetOutOfRange
 from duolog.log.model import AtTimestamp, Format
 from duolog.sql.select.avro_values import AvroValues
 from duolog.sql.select.json_values import JsonValues
+from duolog.sql.select.python_table import PythonTable, without_columns
 from duolog.sql.select.record_columns import Page, RecordColumns
 from duolog.sql.select.span import EVERYTHING
 
@@ -29,18 +27,11 @@ PAGE_RECORDS = 8192
 PAGE_BYTES = 4 << 20
 SAMPLE_RECORDS = 2000  # of all partitions together: half of them the oldest, half the newest
 SAMPLE_BYTES = 4 << 20
-_LOOK_AGAIN_SECONDS = 0.01
 _LATE = "topic_id"  # a column that tables of topics have not had from the beginning
 
 
-class TopicTable(pa.dataset.Dataset):  # type: ignore[misc]
-    """What DataFusion takes for a table made in Python: it asks for columns, then for batches.
-
-    `span` says what has to be read; `scans` counts how often a plan reads it. DataFusion turns
-    errors into text, so the first one is kept in `failure`. It reads on threads of its own, and
-    lets go of a query that is given up when it pleases; `stop` waits for that, since a program that
-    ends while one of these threads is in Python is aborted.
-    """
+class TopicTable(PythonTable):
+    """`span` says what has to be read."""
 
     def __init__(
         self,
@@ -66,58 +57,16 @@ class TopicTable(pa.dataset.Dataset):  # type: ignore[misc]
             taken.add(name)
             self._fields[name] = field
             columns.append(pa.field(name, kind))
-        self._schema = pa.schema(columns)
+        super().__init__(pa.schema(columns))
         self.span = EVERYTHING
-        self.scans = 0
-        self.failure: Exception | None = None
-        self._state = threading.Condition()
-        self._readers = 0
-        self._stopped = False
 
-    @property
-    def schema(self) -> pa.Schema:
-        return self._schema
-
-    def scanner(self, columns: Sequence[str] | None = None, **_: Any) -> _Scanner:
-        return _Scanner(self, columns)
-
-    def get_fragments(self, _filter: Any = None) -> list[_Fragment]:
-        self.scans += 1
-        return [_Fragment(self)]
-
-    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Rows of the span, by partition and offset."""
-        with self._state:
-            self._readers += 1
-        try:
-            for offsets in self._log.offsets(self._topic.id):
-                if self.span.partitions is None or offsets.partition in self.span.partitions:
-                    for page in self._pages(offsets):
-                        self._check()
-                        yield self._batch(page, names)
-        except Exception as error:
-            self.failure = error
-            raise
-        finally:
-            with self._state:
-                self._readers -= 1
-                self._state.notify_all()
-
-    def stop(self, timeout_seconds: float, look_again: Callable[[], object]) -> None:
-        """Let nobody read on, and wait for who is reading.
-
-        What DataFusion has let go of is only dropped when it is called again: `look_again` does.
-        """
-        end = time.monotonic() + timeout_seconds
-        with self._state:
-            self._stopped = True
-            while self._readers and time.monotonic() < end:
-                self._state.wait(_LOOK_AGAIN_SECONDS)
-                self._state.release()
-                try:
-                    look_again()
-                finally:
-                    self._state.acquire()
+        for offsets in self._log.offsets(self._topic.id):
+            if self.span.partitions is None or offsets.partition in self.span.partitions:
+                for page in self._pages(offsets):
+                    self._check()
+                    yield self._batch(page, names)
 
     def _pages(self, head: PartitionOffsets) -> Iterator[Page]:
         """Up to the end as it is now. What retention removes meanwhile is passed over."""
@@ -163,34 +112,9 @@ class TopicTable(pa.dataset.Dataset):  # type: ignore[misc]
             decoded[self._fields[name]] if name in self._fields else self._record.column(page, name)
             for name in names
         ]
-        if not columns:  # as for count(*): a batch without columns still has its rows
-            offsets = page.records.column("offset").combine_chunks()
-            return pa.RecordBatch.from_arrays([offsets], ["offset"]).select([])
+        if not columns:
+            return without_columns(page.records.num_rows)
         return pa.RecordBatch.from_arrays(columns, schema=self.projected(names))
-
-    def projected(self, names: Sequence[str] | None) -> pa.Schema:
-        """The schema of some columns."""
-        chosen = self._schema.names if names is None else names
-        return pa.schema([self._schema.field(name) for name in chosen])
-
-
-class _Fragment:
-    """The whole table: one reader, so that rows come in the order of partitions and offsets."""
-
-    def __init__(self, table: TopicTable) -> None:
-        self._table = table
-
-    def scanner(self, _schema: pa.Schema, columns: Any = None, **_: Any) -> _Scanner:
-        return _Scanner(self._table, columns)
-
-
-class _Scanner:
-    def __init__(self, table: TopicTable, columns: Sequence[str] | None) -> None:
-        self._table = table
-        self.projected_schema = table.projected(columns)
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        return self._table.batches(self.projected_schema.names)
 
 
 def _values(

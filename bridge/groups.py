@@ -107,6 +107,22 @@ class HostGroups:
                 return deleted
         return log.delete_group(group, None if topic is None else topic.id, side=side)
 
+    def expire_group(self, group: str, before_ms: float) -> bool:
+        """Forget a group that nobody has used since then, also in Kafka. GroupHasMembers while it
+        has some there; False when it was used, or when Kafka may know that it was.
+        """
+        log, worker = self._log, self._worker()
+        if worker is None:
+            return False
+        mirrored = {mirror.topic for mirror in log.mirrors()}
+        topics = {each.topic for each in log.group_positions(group)} & mirrored
+        for topic in sorted(topics):
+            asked = {"group": group, "topic": topic, "partition": None}
+            within = {"within_seconds": _NOTICE_SECONDS}
+            if worker.ask("group.notice", {**asked, **within}, 2 * _NOTICE_SECONDS).result():
+                return False
+        return bool(log.idle_groups(before_ms, group)) and self.delete_group(group) > 0
+
     # -- bringing together
 
     def settle_group(

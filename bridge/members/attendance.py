@@ -12,6 +12,8 @@ from concurrent import futures
 from typing import Any, Final
 
 from duolog.bridge.members.coordinator import Coordinator
+from duolog.bridge.members.gathering import Gathering
+from duolog.bridge.metrics.bounds import TOGETHER, MetricRules, shown_alone
 from duolog.bridge.metrics.names import (
     GROUP_MEMBERS,
     MEMBERS_OF_GROUP,
@@ -20,7 +22,7 @@ from duolog.bridge.metrics.names import (
     SINCE_REBALANCE,
     Metric,
 )
-from duolog.bridge.metrics.tally import Sample
+from duolog.bridge.metrics.tally import Labels, Sample
 from duolog.bridge.serve.asking import Asking
 from duolog.errors import DuologError
 from duolog.log import EmbeddedLog
@@ -34,9 +36,14 @@ class HostAttendance:
     """Of one host."""
 
     def __init__(
-        self, log: EmbeddedLog, coordinator: Coordinator, worker: Callable[[], Asking | None]
+        self,
+        log: EmbeddedLog,
+        coordinator: Coordinator,
+        worker: Callable[[], Asking | None],
+        rules: MetricRules,
     ) -> None:
         self._log = log
+        self._rules = rules
         self._coordinator = coordinator
         self._worker = worker
 
@@ -60,26 +67,45 @@ class HostAttendance:
         )
         changes = self._coordinator.rebalances
         changes += sum(gathering.changes for gathering in shown)
-        members: list[Sample] = []
+        of_groups = {
+            (gathering.group, gathering.topic.name): gathering
+            for gathering in shown
+            if gathering.state.full_members
+        }
+        alone = self._groups_alone(of_groups)
+        members: Counter[Labels] = Counter()
         since: list[Sample] = []
-        for gathering in shown:
-            labels = (gathering.group, gathering.topic.name)
-            native = gathering.state.full_members
-            if not native:
-                continue
-            members.append(((*labels, "native"), native))
+        for labels, gathering in of_groups.items():
+            place = labels if labels in alone else (TOGETHER, TOGETHER)
+            members[*place, "native"] += gathering.state.full_members
             others = None if gathering.seats is None else gathering.seats.others
             if others is not None:
-                members.append(((*labels, "kafka"), others))
-            seconds = self._coordinator.seconds_since(gathering.changed_at)
-            since.append((labels, round(seconds, 3)))
+                members[*place, "kafka"] += others
+            if labels in alone:
+                seconds = self._coordinator.seconds_since(gathering.changed_at)
+                since.append((labels, round(seconds, 3)))
         return {
-            MEMBERS_OF_GROUP: members,
+            MEMBERS_OF_GROUP: list(members.items()),
             SINCE_REBALANCE: since,
             GROUP_MEMBERS: [((kind,), kinds[kind]) for kind in ("native", "simple")],
             REBALANCES: [((), changes)],
             SESSIONS_ENDED: [((), self._coordinator.expired)],
         }
+
+    def _groups_alone(self, of_groups: Mapping[tuple[str, str], Gathering]) -> set[tuple[str, str]]:
+        """Those with the most members have series of their own."""
+
+        def most_first(group: tuple[str, str]) -> tuple[int, tuple[str, str]]:
+            return -of_groups[group].state.full_members, group
+
+        return shown_alone(
+            (
+                (each, of_groups[each].state.partitions)
+                for each in sorted(of_groups, key=most_first)
+            ),
+            self._rules.max_group_partitions,
+            lambda group: self._rules.is_named_group(group[0]),
+        )
 
     def _native(self) -> Iterable[GroupMember]:
         for gathering in self._coordinator.shown():

@@ -10,21 +10,18 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
 
 from duolog.bridge.members import admission
 from duolog.bridge.members import membership as change
 from duolog.bridge.members.gathering import Gathering, Seats
 from duolog.bridge.members.model import Member, Rules
+from duolog.bridge.members.roll import GroupKey, Roll
 from duolog.clock import Clock
-from duolog.errors import GroupHasMembers, PartitionHeld, TooBusy
+from duolog.errors import GroupHasMembers, PartitionHeld
 from duolog.log.model import Topic
 
-MOST_MEMBERS: Final = 1_000  # of one group in one topic
-MOST_GROUPS: Final = 10_000
-
 FindSeats = Callable[[Gathering], Seats | None]
-Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +32,7 @@ class Call:
     member_id: str | None = None
     generation: int | None = None
     session_seconds: float | None = None
+    token: str | None = None  # by which it came in
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +103,10 @@ class Coordinator:
         self._id_prefix = id_prefix
         self._find_seats = find_seats
         self._rebalanced = rebalanced
-        self._gatherings: dict[Key, Gathering] = {}
+        self._gatherings: dict[GroupKey, Gathering] = {}
+        self._roll = Roll(self.rules)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._timers: dict[GroupKey, asyncio.TimerHandle] = {}
         self._last_generation = 0
         self.rebalances = 0  # of groups that are over
         self.expired = 0
@@ -223,7 +222,10 @@ class Coordinator:
         if found is None:
             # Later than all that an earlier gathering, or an earlier host, has given.
             generation = max(self._last_generation, self._clock.now_ms() // 1000)
-            found = Gathering(group, topic, generation, self.rules, self._now, self._rebalanced)
+            counted = partial(self._roll.changed, key)
+            found = Gathering(
+                group, topic, generation, self.rules, self._now, self._rebalanced, counted
+            )
             found.seats = self._find_seats(found)
             self._gatherings[key] = found
             return found
@@ -257,18 +259,15 @@ class Coordinator:
                     "share the partitions.",
                     holder=other.holder,
                 )
-        if call.member_id not in gathering.state.members and (
-            len(gathering.state.members) >= MOST_MEMBERS or len(self._gatherings) > MOST_GROUPS
-        ):
-            raise TooBusy(
-                f"A group has at most {MOST_MEMBERS} members here, and the host {MOST_GROUPS} "
-                "groups that have some. Join when others have left."
-            )
+        if call.member_id not in gathering.state.members:
+            key = (gathering.group, gathering.topic.id)
+            self._roll.check(key, gathering.state, call.token, gathering.where)
         member = Member(
             call.member_id or f"{self._id_prefix}-{secrets.token_hex(8)}",
             call.holder,
             call.session_seconds or self._session_before(gathering, call.member_id),
             self._now(),
+            call.token,
             # Where Kafka assigns to members already, nobody reads beside them.
             is_provisional=is_simple and not gathering.is_assigned_elsewhere,
         )
@@ -284,6 +283,8 @@ class Coordinator:
 
     def _seat(self, gathering: Gathering, member: Member) -> None:
         """Make it a full member, now or from before."""
+        if gathering.seats is not None:
+            gathering.seats.check_room(member.member_id)
         state = change.joined(gathering.state, member)
         state = change.made_full(state, member.member_id)
         if gathering.seats is not None:

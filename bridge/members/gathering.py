@@ -13,6 +13,9 @@ from duolog.log.model import Topic, position_after
 
 _MOST_STEPS: Final = 1000
 
+Counted = Callable[[Mapping[str, Member], Mapping[str, Member]], object]
+"""Told of a group's members before and now."""
+
 
 class Seats(Protocol):
     """Somebody else who assigns the partitions. Called on the loop; none of it blocks."""
@@ -20,8 +23,14 @@ class Seats(Protocol):
     def target(self) -> Mapping[int, str]:
         """Who is to have which partition."""
 
+    def check_room(self, member_id: str) -> None:
+        """Raises TooManyMembers where a member that comes would wait for ever."""
+
     def join(self, member: Member) -> None:
         """A member is to be given some; again is once."""
+
+    def fill(self) -> None:
+        """There may be more partitions than before."""
 
     def leave(self, member_id: str) -> None:
         """A member needs none any more."""
@@ -63,8 +72,12 @@ class Gathering:
         rules: Rules,
         now: Callable[[], float],
         rebalanced: Callable[[float], object] = lambda _: None,
+        counted: Counted = lambda _before, _now: None,
     ) -> None:
-        """`rebalanced` is told how long each change took, until all members were told of it."""
+        """`rebalanced` is told how long each change took, until all members were told of it, and
+        `counted` who came and went.
+        """
+        self._counted = counted
         self.group = group
         self.topic = topic
         self.state = Membership(topic.partitions, generation)
@@ -109,6 +122,8 @@ class Gathering:
                 self.seats.let_go(gone)
             if self.state is state and not gone:
                 break
+        if self.state.members.keys() != before.members.keys():
+            self._counted(before.members, self.state.members)
         if self.state.grants != before.grants:
             self.changes += 1
             self.changed_at = self._now()
@@ -139,6 +154,8 @@ class Gathering:
         self.topic = topic
         if topic.partitions > self.state.partitions:
             self.put(change.grown(self.state, topic.partitions))
+            if self.seats is not None:
+                self.seats.fill()
 
     async def tell_kafka(self, member_id: str, partition: int, upto_offset: int) -> None:
         """An acknowledgement, before it is stored: after a crash in between, Kafka is ahead."""

@@ -1,4 +1,7 @@
-"""Kafka assigns: each member has a proxy in the group there, which the Kafka worker keeps.
+"""Kafka assigns: members have proxies in the group there, which the Kafka worker keeps.
+
+There are at most as many proxies as partitions: another one would be given nothing. Who has none
+waits, holds nothing either, and gets the proxy's place of a member that goes.
 
 Events of the worker come on threads of others; all else, and what they lead to, is on the loop.
 """
@@ -14,7 +17,7 @@ from typing import Any, Final
 from duolog.bridge.members.gathering import Gathering
 from duolog.bridge.members.model import Member
 from duolog.bridge.serve.asking import Asking
-from duolog.errors import DuologError, IncompatibleGroup
+from duolog.errors import DuologError, IncompatibleGroup, TooManyMembers
 from duolog.log.access import LogAccess
 
 _AGAIN_SECONDS: Final = 0.2
@@ -36,9 +39,16 @@ class KafkaSeating:
     """All groups of a host whose partitions Kafka assigns, from `open` to `close`."""
 
     def __init__(
-        self, asking: Asking, log: LogAccess, changed: Changed, moved: Callable[[int], object]
+        self,
+        asking: Asking,
+        log: LogAccess,
+        changed: Changed,
+        moved: Callable[[int], object],
+        max_proxies: int,
     ) -> None:
         """`changed` is called for a group, `moved` with a topic of which more is in Kafka now."""
+        self._max_proxies = max_proxies
+        self._proxies = 0
         self.asking = asking
         self._log = log
         self._changed = changed
@@ -63,6 +73,32 @@ class KafkaSeating:
         seats = KafkaSeats(self, gathering)
         self._seats[gathering.group, topic.name] = seats
         return seats
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another proxy may be there."""
+        return self._proxies < self._max_proxies
+
+    def check_room(self, group: str) -> None:
+        """Raises TooManyMembers: a group that has no proxy gets none now."""
+        if not self.has_room:
+            raise TooManyMembers(
+                f"Group '{group}' has to be joined in Kafka, and the host has {self._max_proxies} "
+                "proxies there already (max_proxies in [members]). Join when others have left, or "
+                "raise it: each proxy is a Kafka client with about five threads."
+            )
+
+    def add_proxy(self) -> None:
+        self._proxies += 1
+
+    def remove_proxies(self, count: int, then: Callable[[], None]) -> None:
+        """Whoever had them goes first; then others may have waited for room."""
+        was_full = not self.has_room
+        self._proxies -= count
+        then()
+        if was_full:
+            for seats in tuple(self._seats.values()):
+                seats.fill()
 
     def upto(self, topic: str) -> Mapping[int, int]:
         return self._upto[topic]
@@ -120,7 +156,8 @@ class KafkaSeats:
     def __init__(self, seating: KafkaSeating, gathering: Gathering) -> None:
         self._seating = seating
         self.gathering = gathering
-        self._joined: set[str] = set()
+        self._joined: set[str] = set()  # those that have a proxy
+        self._waiting: dict[str, None] = {}  # those that have none, in the order in which they came
         self._given: defaultdict[str, set[int]] = defaultdict(set)
         self._taken: dict[str, set[int]] = {}  # what Kafka waits for
         self._revocations: dict[str, int] = {}
@@ -136,17 +173,46 @@ class KafkaSeats:
     def refusal(self, member_id: str) -> DuologError | None:
         return self._refusals.get(member_id)
 
+    def check_room(self, member_id: str) -> None:
+        """Where others of the group have proxies, it waits for one."""
+        if not self._joined and member_id not in self._waiting:
+            self._seating.check_room(self.gathering.group)
+
     def join(self, member: Member) -> None:
         self._refusals.pop(member.member_id, None)
         if member.member_id not in self._joined:
-            self._joined.add(member.member_id)
-            self._seating.begin(self._join(member.member_id))
+            self._waiting[member.member_id] = None
+            self.fill()
 
     def leave(self, member_id: str) -> None:
-        self._joined.discard(member_id)
+        self._waiting.pop(member_id, None)
         self._given.pop(member_id, None)
         self._refusals.pop(member_id, None)
-        self._seating.begin(self._tell("member_leave", member_id))
+        if member_id in self._joined:
+            self._joined.discard(member_id)
+            self._seating.begin(self._tell("member_leave", member_id))
+            self._seating.remove_proxies(1, self.fill)
+
+    def fill(self) -> None:
+        """Give proxies to those who have waited longest, while Kafka has partitions for them."""
+        while (
+            self._waiting
+            and len(self._joined) < self.gathering.state.partitions
+            and self._seating.has_room
+        ):
+            member_id = next(iter(self._waiting))
+            del self._waiting[member_id]
+            self._joined.add(member_id)
+            self._seating.add_proxy()
+            self._seating.begin(self._join(member_id))
+
+    def _stay_native(self) -> None:
+        """Kafka is not to assign this group: the host does."""
+        self.gathering.stays_native = True
+        self.gathering.seats = None
+        self._waiting.clear()
+        joined, self._joined = self._joined, set()
+        self._seating.remove_proxies(len(joined), lambda: self._seating.changed(self.gathering))
 
     async def commit(self, member_id: str, partition: int, position: int) -> None:
         if position < self._seating.position(self.gathering, partition):
@@ -234,9 +300,7 @@ class KafkaSeats:
                 await asyncio.sleep(_AGAIN_SECONDS)
                 continue
             if not answer["joint"]:
-                self.gathering.stays_native = True
-                self.gathering.seats = None
-                self._seating.changed(self.gathering)
+                self._stay_native()
             elif member_id not in self._joined:
                 await self._tell("member_leave", member_id)
             return

@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Final
+
+from duolog.errors import InvalidSetting
 
 NOBODY: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How long is waited for members."""
+    """How long is waited for members, and how many there are. A group in one topic counts as one.
+
+    Limits for each token hold where there are tokens.
+    """
 
     drain_seconds: float = 5.0  # after a change, acknowledgements of before are still taken
     default_session_seconds: float = 10.0
     least_session_seconds: float = 1.0
     most_session_seconds: float = 300.0
+    max_members_of_group: int = 1_000
+    max_members: int = 10_000
+    max_members_per_token: int = 2_000
+    max_groups: int = 10_000  # that have members
+    max_groups_per_token: int = 2_000
+    max_proxies: int = 200  # members that stand for native ones in groups of Kafka
+
+    def __post_init__(self) -> None:
+        for field_ in fields(self):
+            if field_.name.startswith("max_") and getattr(self, field_.name) < 1:
+                raise InvalidSetting(
+                    f"{field_.name} must be 1 or more; got {getattr(self, field_.name)}."
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +49,7 @@ class Member:
     holder: str  # who asks, for others to read
     session_seconds: float
     heard_at: float
+    token: str | None = None  # by which it came in
     is_provisional: bool = False  # it has never shown that it will carry its id
     answering: int = 0  # calls of it that are under way; while there are some, its session lasts
     generation: int = 0

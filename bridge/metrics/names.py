@@ -109,7 +109,8 @@ MEMBERS_OF_GROUP = Metric(
     "consumergroup_members",
     Kind.GAUGE,
     "Members of a group that has some here: native; and kafka, those there that had partitions of "
-    "the topic after the last change that a native one saw.",
+    "the topic after the last change that a native one saw. Groups beyond max_group_partitions are "
+    "shown together.",
     ("consumergroup", "topic", "kind"),
 )
 SINCE_REBALANCE = Metric(
@@ -122,6 +123,12 @@ CONSUMED = Metric(
     "consumed_records_total", Kind.COUNTER, "Records sent to native consumers.", ("topic",)
 )
 
+TOPICS = Metric(
+    "topics",
+    Kind.GAUGE,
+    'Topics: alone (with series of their own), or together (as topic=""), see [metrics].',
+    ("shown",),
+)
 TOPIC_START = Metric(
     "topic_partition_start_offset", Kind.GAUGE, "The first offset still kept.", _PLACE
 )
@@ -129,7 +136,10 @@ TOPIC_NEXT = Metric(
     "topic_partition_next_offset", Kind.GAUGE, "The offset that is written next.", _PLACE
 )
 TOPIC_BYTES = Metric(
-    "topic_partition_bytes", Kind.GAUGE, "Bytes of the batches that are kept.", _PLACE
+    "topic_partition_bytes",
+    Kind.GAUGE,
+    "Bytes of the batches that are kept; of topics that are shown together, their sum.",
+    _PLACE,
 )
 TOPIC_DAMAGED = Metric(
     "topic_partition_damaged_offsets",
@@ -139,6 +149,18 @@ TOPIC_DAMAGED = Metric(
     _PLACE,
 )
 
+GROUPS = Metric(
+    "consumergroups",
+    Kind.GAUGE,
+    "Groups that have a position, each of their topics by itself: alone (with series of their "
+    'own), or together (as consumergroup=""), see [metrics].',
+    ("shown",),
+)
+GROUPS_EXPIRED = Metric(
+    "consumergroups_expired_total",
+    Kind.COUNTER,
+    "Groups that were forgotten, since nobody had used them for group_retention_seconds.",
+)
 GROUP_POSITION = Metric(
     "consumergroup_position",
     Kind.GAUGE,
@@ -146,7 +168,10 @@ GROUP_POSITION = Metric(
     _GROUP,
 )
 GROUP_LAG = Metric(
-    "consumergroup_lag", Kind.GAUGE, "Records that the group has not acknowledged.", _GROUP
+    "consumergroup_lag",
+    Kind.GAUGE,
+    "Records that the group has not acknowledged; of groups that are shown together, their sum.",
+    _GROUP,
 )
 GROUP_LAG_SECONDS = Metric(
     "consumergroup_lag_seconds",
@@ -158,7 +183,8 @@ GROUP_LAG_SECONDS = Metric(
 GROUP_STALLED = Metric(
     "consumergroup_seconds_since_progress",
     Kind.GAUGE,
-    "Time since the group's position last moved; 0 without lag.",
+    "Time since the group's position last moved; 0 without lag. Of groups that are shown together, "
+    "the longest.",
     _GROUP,
 )
 

@@ -6,6 +6,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from duolog.bridge.metrics.bounds import TOGETHER, MetricRules, shown_alone
 from duolog.bridge.metrics.names import Kind, Metric
 
 Labels = tuple[str, ...]
@@ -27,9 +28,15 @@ class Durations:
 
 
 class Tally:
-    """All counters, gauges and histograms of one host."""
+    """All counters, gauges and histograms of one host.
 
-    def __init__(self) -> None:
+    A counter by topic has so many topics as `rules` say, and what comes later is counted together:
+    a topic that had a series of its own keeps it, so no counter ever goes down.
+    """
+
+    def __init__(self, rules: MetricRules | None = None) -> None:
+        self._rules = rules or MetricRules()
+        self._topics: dict[Metric, set[str]] = {}  # those that have a series of their own
         self._guard = threading.Lock()
         self._numbers: dict[tuple[Metric, Labels], float] = {}
         self._durations: dict[tuple[Metric, Labels], Durations] = {}
@@ -49,8 +56,11 @@ class Tally:
 
     def add(self, metric: Metric, *labels: str, by: float = 1) -> None:
         """Count, up or (a gauge) down."""
-        key = (metric, _checked(metric, labels))
+        labels = _checked(metric, labels)
         with self._guard:
+            if metric.labels == ("topic",):
+                labels = (self._topic_shown(metric, *labels),)
+            key = (metric, labels)
             self._numbers[key] = self._numbers.get(key, 0) + by
 
     def put(self, metric: Metric, *labels: str, number: float) -> None:
@@ -58,6 +68,21 @@ class Tally:
         key = (metric, _checked(metric, labels))
         with self._guard:
             self._numbers[key] = number
+
+    def put_topics(self, metric: Metric, numbers: Mapping[str, float]) -> None:
+        """Set a gauge by topic to these and no others: the highest ones are shown alone."""
+        ranked = sorted(numbers, key=lambda topic: (-numbers[topic], topic))
+        most, is_named = self._rules.max_topic_partitions, self._rules.is_named_topic
+        alone = shown_alone(((topic, 1) for topic in ranked), most, is_named)
+        shown = {topic: numbers[topic] for topic in alone}
+        if len(alone) < len(numbers):
+            shown[TOGETHER] = sum(numbers[topic] for topic in numbers.keys() - alone)
+        with self._guard:
+            for key in [key for key in self._numbers if key[0] is metric]:
+                del self._numbers[key]
+            self._numbers.update(
+                {(metric, _checked(metric, (topic,))): shown[topic] for topic in shown}
+            )
 
     def note(self, metric: Metric, *labels: str, seconds: float) -> None:
         """Add a duration to a histogram."""
@@ -67,6 +92,14 @@ class Tally:
             if found is None:
                 found = self._durations[key] = Durations(metric.bounds)
             found.note(seconds)
+
+    def _topic_shown(self, metric: Metric, topic: str) -> str:
+        alone = self._topics.setdefault(metric, set())
+        if topic not in alone and not self._rules.is_named_topic(topic):
+            if len(alone) >= self._rules.max_topic_partitions:
+                return TOGETHER
+            alone.add(topic)
+        return topic
 
     def number(self, metric: Metric, *labels: str) -> float:
         """What it stands at; 0 when nothing was counted."""

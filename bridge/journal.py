@@ -14,8 +14,9 @@ from enum import IntEnum
 from typing import Any, TextIO
 
 from duolog.clock import Clock, SystemClock
+from duolog.printable import one_line
 
-_PLAIN = re.compile(r"[^\s\"'=\\\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_PLAIN = re.compile(r"[^\s\"'=\\]+")
 
 
 class Level(IntEnum):
@@ -47,6 +48,13 @@ class Journal:
     def shows(self, level: Level) -> bool:
         """Whether events of this level are written."""
         return level >= self._level
+
+    def show(self, level: Level, *, as_json: bool) -> None:
+        """From here on write these, in this form."""
+        self._level, self._as_json = level, as_json
+
+    def tell(self, level: Level, event: str, **fields: Any) -> None:
+        self._write(level, event, fields)
 
     def detail(self, event: str, **fields: Any) -> None:
         self._write(Level.DEBUG, event, fields)
@@ -100,4 +108,4 @@ class JournalHandler(logging.Handler):
 
 def _shown(value: Any) -> str:
     text = str(value)
-    return text if _PLAIN.fullmatch(text) else json.dumps(text)
+    return text if _PLAIN.fullmatch(text) and one_line(text) == text else json.dumps(text)

@@ -99,14 +99,12 @@ class Admin:
         """How many records the group has not acknowledged, by topic and partition."""
         log = self.log
         lags: dict[tuple[str, int], int] = {}
-        positions = log.group_positions(group)
-        for topic in {each.topic for each in positions}:
-            ends = {each.partition: each for each in log.offsets(topic)}
-            for each in positions:
-                if each.topic == topic and each.partition in ends:
-                    end = ends[each.partition]
-                    at = max(each.position, end.start)
-                    lags[topic, each.partition] = max(0, end.next_offset - at)
+        ends = {(each.topic, each.partition): each for each in log.all_offsets()}
+        for each in log.group_positions(group):
+            end = ends.get((each.topic, each.partition))
+            if end is not None:
+                at = max(each.position, end.start)
+                lags[each.topic, each.partition] = max(0, end.next_offset - at)
         return lags
 
     def seek(self, group: str, topic: str, to: Start | int, partition: int = 0) -> GroupPosition:

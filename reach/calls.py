@@ -118,6 +118,8 @@ PUBLISH_ROWS = Call[tuple[Placed, ...]](
 LAST_SEQUENCE = Call[int | None]("last_sequence", Any, {"writer": Any})
 
 OFFSETS = Call[tuple[PartitionOffsets, ...]]("offsets", tuple[PartitionOffsets, ...], _TOPIC)
+ALL_OFFSETS = Call[tuple[PartitionOffsets, ...]]("all_offsets", tuple[PartitionOffsets, ...], {})
+RECORD_TIMES = Call[tuple[int | None, ...]]("record_times", tuple[int | None, ...], {"places": Any})
 RESOLVE = Call[int]("resolve", Any, {**_TOPIC, "partition": Any, "start": Start})
 
 LOOK_FOR_DAMAGE = Call[DamagedOffsets | None](
@@ -126,15 +128,15 @@ LOOK_FOR_DAMAGE = Call[DamagedOffsets | None](
 DAMAGE = Call[tuple[DamagedOffsets, ...]]("damage", tuple[DamagedOffsets, ...], _TOPIC)
 HOLES = Call[tuple[Hole, ...]]("holes", tuple[Hole, ...], _TOPIC)
 SKIP_TO = Call[tuple[Hole, ...]](
-    "skip_to", tuple[Hole, ...], {**_TOPIC, "partition": Any, "to_offset": Any, "by": Any}
+    "skip_to", tuple[Hole, ...], {**_TOPIC, "partition": Any, "to_offset": Any, "by": str}
 )
 
 GROUP_POSITION = Call[GroupPosition | None]("group_position", GroupPosition | None, _GROUP)
 GROUP_POSITIONS = Call[tuple[GroupPosition, ...]](
-    "group_positions", tuple[GroupPosition, ...], {"group": Any, "reference": Any}
+    "group_positions", tuple[GroupPosition, ...], {"group": str | None, "reference": Any}
 )
 GROUP_MEMBERS = Call[tuple[GroupMember, ...]](
-    "group_members", tuple[GroupMember, ...], {"group": Any}
+    "group_members", tuple[GroupMember, ...], {"group": str | None}
 )
 ACK = Call[GroupPosition]("ack", GroupPosition, {**_GROUP, "upto_offset": Any, "side": Side})
 SEEK = Call[GroupPosition](
@@ -155,7 +157,7 @@ REMEMBER_KAFKA = Call[GroupPosition](
     lambda arguments: arguments["position"] is None,
 )
 SETTLE_GROUP = Call[Settled](
-    "settle_group", Settled, {**_GROUP, "timeout_seconds": Any}, is_long=True
+    "settle_group", Settled, {**_GROUP, "timeout_seconds": float}, is_long=True
 )
 DELETE_GROUP = Call[int](
     "delete_group", Any, {"group": Any, "reference": Any, "side": Side}, _never

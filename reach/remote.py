@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from duolog.avro.registered_codec import RegisteredCodec
 from duolog.avro.registry.asking import AskedRegistry
 from duolog.errors import LogClosed
-from duolog.log.access import DEFAULT_FETCH_BYTES, DEFAULT_FETCH_RECORDS, TopicRef
+from duolog.log.access import DEFAULT_FETCH_BYTES, DEFAULT_FETCH_RECORDS, Place, TopicRef
 from duolog.log.damage_model import DamagedOffsets, Hole
 from duolog.log.fetched import Fetched, FetchedEncoded
 from duolog.log.groups_seen import KafkaSeen
@@ -295,6 +295,12 @@ class RemoteLog:
 
     def offsets(self, reference: TopicRef) -> tuple[PartitionOffsets, ...]:
         return self._call(calls.OFFSETS, reference=reference)
+
+    def all_offsets(self) -> tuple[PartitionOffsets, ...]:
+        return self._call(calls.ALL_OFFSETS)
+
+    def record_times(self, places: Sequence[Place]) -> tuple[int | None, ...]:
+        return self._call(calls.RECORD_TIMES, places=places)
 
     def resolve(self, reference: TopicRef, partition: int, start: Start) -> int:
         return self._call(calls.RESOLVE, reference=reference, partition=partition, start=start)

@@ -52,6 +52,9 @@ def to_wire(value: Any) -> Any:
     )
 
 
+_PLAIN: Final = {str: "A text", int: "A whole number", float: "A number", bool: "True or false"}
+
+
 def from_wire(kind: Any, value: Any) -> Any:
     """The value of this type that JSON holds."""
     if kind is Any:
@@ -72,12 +75,21 @@ def from_wire(kind: Any, value: Any) -> Any:
         return _bytes(value)
     if kind is Filter or kind is Expression:
         _expect(dict, value)
-        return kind(_needed(value, "text"), from_json(_needed(value, "tree")))
+        return kind(from_wire(str, _needed(value, "text")), from_json(_needed(value, "tree")))
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _member(kind, value)
     if is_dataclass(kind):
         return _fields(kind, value)
+    if isinstance(kind, type) and kind in _PLAIN and not _may_be(kind, value):
+        raise InvalidRequest(f"{_PLAIN[kind]} is wanted, a {type(value).__name__} came.")
     return value
+
+
+def _may_be(kind: type, value: Any) -> bool:
+    """Whether what takes such a value may have this one, and say itself what is wrong with it. All
+    are looked up, so lists have no place there; numbers are compared, so texts have none.
+    """
+    return isinstance(value, int | float if kind in {int, float} else str | int | float)
 
 
 def _member_for(value: Any, members: tuple[Any, ...]) -> Any:
@@ -139,7 +151,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 def _start(value: Any) -> Any:
     _expect(dict, value)
     name = value.get("from")
-    if name not in _STARTS:
+    if not isinstance(name, str) or name not in _STARTS:
         raise InvalidRequest(f"A read starts from one of {', '.join(_STARTS)}; got {name!r}.")
     return _fields(_STARTS[name], {key: item for key, item in value.items() if key != "from"})
 

@@ -35,6 +35,7 @@ class Need:
 
     role: Role | None
     unlimited: bool = False  # a token that is limited in any way is not enough
+    unless_subjects: bool = False  # are named for it: then it may be limited all the same
 
 
 _NEEDS: Final = {
@@ -60,7 +61,8 @@ SERVICE_CALLS: Final = frozenset(
         "hello", "fetch", "wait", "parts", "max_record_bytes", "max_timestamp_ahead_seconds",
         "stats", "topic", "topics",
         "append", "last_epoch", "forget_writer", "publish", "publish_rows", "last_sequence",
-        "offsets", "resolve", "group_position", "group_positions", "group_members", "ack",
+        "offsets", "all_offsets", "record_times", "resolve",
+        "group_position", "group_positions", "group_members", "ack",
         "settle_group", "begin_group", "mirror", "mirrors", "mirror_producer", "mirror_modes",
         "mirror_reports",
         "look_for_damage", "damage", "holes",
@@ -94,7 +96,8 @@ def need_of(endpoint: str, method: str, *, users_consume: bool) -> Need:
     if endpoint == REGISTRY:
         if method in _READING:
             return Need(Role.SERVICE)
-        return Need(Role.DBA if method in _CHANGING else Role.SERVICE, unlimited=True)
+        role = Role.DBA if method in _CHANGING else Role.SERVICE
+        return Need(role, unlimited=True, unless_subjects=True)
     if users_consume and endpoint in _CONSUMING:
         return Need(Role.USER)
     return _NEEDS[endpoint]
@@ -122,5 +125,11 @@ def lacks(caller: Caller, need: Need) -> str | None:
             f"{caller.role.word}."
         )
     if need.unlimited and caller.is_limited:
-        return f"This takes a token without limits; '{caller.name}' is limited."
+        if not need.unless_subjects:
+            return f"This takes a token without limits; '{caller.name}' is limited."
+        if caller.subjects is None:
+            return (
+                "This takes a token without limits, or one whose subjects are named (--subjects); "
+                f"'{caller.name}' is limited otherwise."
+            )
     return None

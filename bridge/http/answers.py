@@ -29,6 +29,7 @@ from duolog.errors import (
     QueryStopped,
     RecordTooLarge,
     RegistryUnreachable,
+    TokenLimitReached,
     TooBusy,
     TooManyOpenFiles,
     TopicRecreated,
@@ -51,6 +52,7 @@ _STATUS: tuple[tuple[type[DuologError], int], ...] = (
     (WriterFault, 409),
     (QueryProcessDied, 503),
     (QueryStopped, 422),
+    (TokenLimitReached, 429),
     (TooBusy, 503),
     (WritesRefused, 503),
     (LogClosed, 503),
@@ -113,7 +115,7 @@ def refusal_of(error: DuologError) -> Refusal:
     elif isinstance(error, InvalidSql) and error.position is not None:
         more = {"position": error.position}
     retry = None
-    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+    if status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS}:
         quickly = isinstance(error, TooBusy | OutcomeUnknown | QueryProcessDied)
         retry = BUSY_RETRY_SECONDS if quickly else RETRY_SECONDS
     return Refusal(status, error.code, str(error), more, retry)
@@ -121,20 +123,29 @@ def refusal_of(error: DuologError) -> Refusal:
 
 NO_OBJECT = Refusal(422, "InvalidRequest", "The body has to be a JSON object.")
 UNREADABLE = Refusal(400, "NotJson", "The body is not JSON that can be read.")
+NOT_UTF8 = Refusal(400, "NotJson", "The body is not UTF-8, which JSON is written in here.")
+NOT_UNICODE = Refusal(400, "NotJson", "The body has a character that is not Unicode.")
 
 
 def not_json(reason: str) -> Refusal:
     return Refusal(400, "NotJson", f"The body is not JSON: {reason}.")
 
 
-def refusal_of_body(error: ValidationError) -> Refusal:
-    """How a body that is not as described is answered. Never repeats what was sent."""
+def refusal_of_body(error: ValidationError, inside: tuple[str | int, ...] = ()) -> Refusal:
+    """How a body that is not as described is answered. Never repeats what was sent.
+
+    `inside` says which part of the body was validated.
+    """
     problems = error.errors(include_url=False, include_input=False)
     first = problems[0]
-    place = ".".join(map(str, first["loc"])) or "the body"
+    place = ".".join(map(str, (*inside, *first["loc"]))) or "the body"
     reason = first["msg"].removeprefix("Value error, ")
     more = f" ({len(problems) - 1} more mistakes.)" if len(problems) > 1 else ""
-    return Refusal(422, "InvalidRequest", f"{place}: {reason}.{more}".replace("..", "."))
+    return wrong_body(f"{place}: {reason}.{more}".replace("..", "."))
+
+
+def wrong_body(why: str) -> Refusal:
+    return Refusal(422, "InvalidRequest", why)
 
 
 def refusal_of_http(error: HTTPException) -> Refusal:
@@ -149,6 +160,8 @@ def refusal_of_http(error: HTTPException) -> Refusal:
             text = f"{status.phrase}."
     return Refusal(status, status.phrase.title().replace(" ", ""), text)
 
+
+NO_SUCH_PATH = refusal_of_http(HTTPException(404))
 
 INTERNAL = Refusal(
     500, "InternalError", "Something failed that should not; the host's log says what."

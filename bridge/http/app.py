@@ -63,6 +63,7 @@ _TOPIC_ERRORS = {
     415: "The body is not said to be JSON.",
     422: "The body is not as described.",
     500: "Something failed that should not.",
+    429: "The token has as many members of groups as it may; Retry-After says when to try again.",
     503: "Not now; Retry-After says when to try again.",
 }
 
@@ -92,6 +93,7 @@ def host_app(host: Host, *, registry: Any, internal: APIRouter | None = None) ->
     app.include_router(registry_router(registry), prefix=access.REGISTRY, include_in_schema=False)
     direct = Direct(
         app,
+        host,
         {
             access.CONSUME: Endpoint(ConsumeRequest, consuming.consume),
             access.ACK: Endpoint(AckRequest, topics.ack),
@@ -109,7 +111,7 @@ def host_app(host: Host, *, registry: Any, internal: APIRouter | None = None) ->
         host.doorkeeper,
         host.tally,
         users_consume=host.topic_rules.allow_user_role_consume,
-        known_as=host.known_as,
+        advertised=host.advertised,
     )
     return Front(gate, host.tally, host.journal)
 

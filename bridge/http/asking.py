@@ -5,13 +5,14 @@ from __future__ import annotations
 from starlette.requests import Request
 
 from duolog.bridge.http.answers import Refusal
-from duolog.bridge.http.callers import Caller
+from duolog.bridge.http.callers import ANYBODY, Caller
 from duolog.bridge.http.front import REQUEST_ID, client_of
 from duolog.bridge.http.gate import CALLER
 from duolog.bridge.http.host import Host
 from duolog.bridge.http.models import MayNameTopic
 from duolog.bridge.metrics.names import REFUSED
 from duolog.bridge.sql.seen_log import SeenLog, UsedLog
+from duolog.bridge.visible_reads import VisibleReads
 from duolog.errors import ForbiddenGroup, ForbiddenTopic, UnknownRoute
 from duolog.log.model import Topic
 from duolog.server.authorization import token_in
@@ -30,6 +31,12 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
+def token_name(request: Request) -> str | None:
+    """The token by which the caller came in; None where there are none."""
+    caller = caller_of(request)
+    return None if caller is ANYBODY else caller.name
+
+
 def shown_caller(request: Request) -> str:
     """Who asks, for others to read."""
     return (
@@ -43,7 +50,7 @@ def topic_for(host: Host, request: Request, ask: MayNameTopic) -> Topic:
     so it is with the group, where one is named.
     """
     try:
-        seen = SeenLog(host.log, caller_of(request))
+        seen = SeenLog(host.log, caller_of(request), host.visible)
         topic = seen.topic(ask.reference, topic_id=ask.expected_id)
         group = getattr(ask, "group_id", None)
         if group is not None:
@@ -51,6 +58,14 @@ def topic_for(host: Host, request: Request, ask: MayNameTopic) -> Topic:
     except (ForbiddenTopic, ForbiddenGroup) as error:
         raise not_theirs(host, error) from None
     return topic
+
+
+def visible_reads(host: Host, request: Request, topic: Topic) -> VisibleReads | None:
+    """The reads of a topic for a sender who may have some of its records only."""
+    try:
+        return SeenLog(host.log, caller_of(request), host.visible).visible_reads(topic)
+    except ForbiddenTopic as error:
+        raise not_theirs(host, error) from None
 
 
 def check_still_let_in(host: Host, request: Request) -> None:
@@ -75,7 +90,7 @@ def check_table(host: Host, request: Request, table: str) -> None:
     if caller.topics is None:
         return
     try:
-        UsedLog(host.log, caller).check_table(table)
+        UsedLog(host.log, caller, host.visible).check_table(table)
     except ForbiddenTopic as error:
         raise not_theirs(host, error) from None
     if not host.log.routing_plan().routes_of(table):

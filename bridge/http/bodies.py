@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from duolog.bridge.http.access import API
 from duolog.bridge.http.answers import BUSY_RETRY_SECONDS, Refusal
 from duolog.bridge.http.rules import BodyLimits
-from duolog.server.text import is_utf8
 
 _WITH_BODY = ("POST", "PUT", "PATCH")
-_HALF_OF_A_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class _Refused(Exception):
@@ -75,12 +71,6 @@ class Bodies:
             raise _Refused(
                 Refusal(408, "RequestTimeout", "The body did not arrive in time. Send it again.")
             ) from None
-        if not is_utf8(body):
-            raise _Refused(
-                Refusal(400, "NotJson", "The body is not UTF-8, which JSON is written in here.")
-            )
-        if _HALF_OF_A_PAIR.search(body) and not await asyncio.to_thread(_is_unicode, body):
-            raise _Refused(Refusal(400, "NotJson", "The body has a character that is not Unicode."))
 
     async def _take(self, receive: Receive, body: bytearray) -> bool:
         """Read on; whether there is more."""
@@ -112,17 +102,6 @@ class Bodies:
                     "several requests.",
                 )
             )
-
-
-def _is_unicode(body: bytearray) -> bool:
-    """Halves of surrogate pairs can be written in JSON, but not stored or sent."""
-    try:
-        json.dumps(json.loads(body), ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    except (ValueError, RecursionError):
-        return True  # no JSON: said elsewhere
-    return True
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

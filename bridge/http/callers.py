@@ -7,6 +7,7 @@ from enum import IntEnum
 from fnmatch import fnmatchcase
 
 from duolog.errors import InvalidSetting
+from duolog.log.model import Filter
 
 
 class Role(IntEnum):
@@ -40,10 +41,13 @@ class Caller:
     topics: tuple[str, ...] | None = None
     groups: tuple[str, ...] | None = None
     tables: tuple[str, ...] | None = None  # that they may make routes of; see may_route
+    subjects: tuple[str, ...] | None = None  # of the schema registry; see may_use_subject
+    where: Filter | None = None  # of all records, they may read those that meet this
 
     @property
     def is_limited(self) -> bool:
-        return any(each is not None for each in (self.topics, self.groups, self.tables))
+        limits = (self.topics, self.groups, self.tables, self.subjects, self.where)
+        return any(each is not None for each in limits)
 
     def may_use(self, topic: str) -> bool:
         """Whether a topic's name is one of those that the caller may use."""
@@ -59,10 +63,32 @@ class Caller:
         """
         return self.topics is None if self.tables is None else _is_among(table, self.tables)
 
+    @property
+    def is_limited_to_subjects(self) -> bool:
+        return self.topics is not None or self.subjects is not None
+
+    def may_use_subject(self, subject: str) -> bool:
+        """Whether they may read a subject's schemas, and change them if `subjects` are named. If
+        they are limited to some topics only, these are the subjects of those topics.
+        """
+        if self.subjects is None and self.topics is not None:
+            topic, _, kind = subject.rpartition("-")
+            return kind in _KINDS_OF_SUBJECTS and self.may_use(topic)
+        return _is_among(subject, self.subjects)
+
+    def own_writer(self, writer: str) -> str:
+        """The name under which the log knows a writer of theirs. Who is limited to some topics has
+        writers of their own: by another's name they would learn of that one's sequences, and use
+        them up.
+        """
+        return writer if self.topics is None else f"{self.name}/{writer}"
+
 
 def _is_among(name: str, patterns: tuple[str, ...] | None) -> bool:
     return patterns is None or any(fnmatchcase(name, each) for each in patterns)
 
+
+_KINDS_OF_SUBJECTS = ("key", "value")
 
 ANYBODY = Caller("anybody", Role.SYSTEM)
 """Where there are no tokens, whoever reaches the host may do everything."""

@@ -15,9 +15,15 @@ from starlette.responses import Response
 from starlette.types import Receive
 
 from duolog.bridge.http.answers import JSON_TYPE
-from duolog.bridge.http.asking import check_still_let_in, shown_caller, topic_for
+from duolog.bridge.http.asking import (
+    check_still_let_in,
+    shown_caller,
+    token_name,
+    topic_for,
+    visible_reads,
+)
 from duolog.bridge.http.host import Host
-from duolog.bridge.http.looking import Found, Looks, P, Share, Wanted
+from duolog.bridge.http.looking import Found, Looks, P, Share, Wanted, without_bound
 from duolog.bridge.http.models import ConsumeRequest
 from duolog.bridge.http.sending import arrow_response, client_left, wants_arrow
 from duolog.bridge.http.shown_arrow import arrow_answer
@@ -25,9 +31,11 @@ from duolog.bridge.http.shown_json import consume_answer
 from duolog.bridge.http.stored_pages import fetch_stored
 from duolog.bridge.members.coordinator import Call, Place, Seat
 from duolog.bridge.metrics.names import CONSUMED, POLL_CONFLICTS, POLL_SECONDS, POLLS_WAITING
+from duolog.bridge.visible_reads import VisibleReads
 from duolog.bridge.waiting import ALL_PARTITIONS, Waiter, in_kafka
 from duolog.errors import PartitionHeld, UnknownTopic
 from duolog.log import EmbeddedLog
+from duolog.log.fetched import Fetched
 from duolog.log.model import Topic, TopicPartition
 
 
@@ -37,6 +45,7 @@ class _View(Generic[P]):
 
     looks: Looks[P]
     show: Callable[[Found[P]], Any]
+    passes_over: bool = False  # records that are not the caller's: a look may end before the head
 
     def look(self) -> tuple[Found[P], Any]:
         """May block."""
@@ -71,13 +80,14 @@ class Consuming:
             {int(each): offset for each, offset in (ask.next_offsets or {}).items()},
         )
         as_arrow = wants_arrow(request)
+        reads = visible_reads(host, request, topic)
         seconds = host.topic_rules.wait_seconds(ask.timeout_seconds)
         try:
-            with self._seated(topic, wanted, ask, shown_caller(request)) as seat:
+            with self._seated(topic, wanted, ask, request) as seat:
                 unsettled = await self._before(topic, wanted, seat)
                 skip_damaged = ask.on_damage == "skip"
                 view = _view(
-                    host.log, wanted, unsettled, as_arrow=as_arrow, skip_damaged=skip_damaged
+                    host.log, wanted, unsettled, reads, as_arrow=as_arrow, skip_damaged=skip_damaged
                 )
                 found, body = await self._poll(wanted, view, seconds, request.receive, seat)
             check_still_let_in(host, request)
@@ -113,9 +123,10 @@ class Consuming:
 
     @contextmanager
     def _seated(
-        self, topic: Topic, wanted: Wanted, ask: ConsumeRequest, holder: str
+        self, topic: Topic, wanted: Wanted, ask: ConsumeRequest, request: Request
     ) -> Iterator[Seat | None]:
         """Who reads for a group: a member, or whoever names a partition that no member has."""
+        holder = shown_caller(request)
         group, places, members = wanted.group, self._host.places, self._host.members
         if group is None:
             yield None
@@ -126,7 +137,13 @@ class Consuming:
             with places.hold(group, topic, named, holder):
                 yield None
             return
-        call = Call(holder, ask.member_id, ask.generation, ask.session_timeout_seconds)
+        call = Call(
+            holder,
+            ask.member_id,
+            ask.generation,
+            ask.session_timeout_seconds,
+            token_name(request),
+        )
         with members.seat(group, topic, call) as seat:
             assigned = sorted(seat.place().assigned)
             if not seat.is_provisional:
@@ -169,6 +186,8 @@ class Consuming:
                         return found, body
                     if gone is None:
                         gone = loop.create_task(client_left(receive))
+                    if view.passes_over and found.has_more and not found.damaged:
+                        continue
                     host.tally.add(POLLS_WAITING)
                     try:
                         await waiter.wait(gone, left)
@@ -206,15 +225,27 @@ def _view(
     log: EmbeddedLog,
     wanted: Wanted,
     unsettled: str | None,
+    reads: VisibleReads | None,
     *,
     as_arrow: bool,
     skip_damaged: bool,
 ) -> _View[Any]:
-    if as_arrow:
-        looks = Looks(log, wanted, partial(fetch_stored, log, skip_damaged=skip_damaged))
-        return _View(looks, partial(arrow_answer, unsettled=unsettled))
-    fetch = partial(log.fetch, skip_damaged=skip_damaged)
-    return _View(Looks(log, wanted, fetch), partial(consume_answer, unsettled=unsettled))
+    show: Callable[[Found[Any]], Any] = partial(
+        arrow_answer if as_arrow else consume_answer, unsettled=unsettled
+    )
+    if reads is not None:
+        visible = partial(_fetch_visible, reads, skip_damaged=skip_damaged)
+        return _View(Looks(log, wanted, visible), show, passes_over=True)
+    fetch: Callable[..., Any] = partial(fetch_stored, log) if as_arrow else log.fetch
+    bounded = without_bound(partial(fetch, skip_damaged=skip_damaged))
+    return _View(Looks(log, wanted, bounded), show)
+
+
+def _fetch_visible(
+    reads: VisibleReads, topic_id: int, partition: int, offset: int, /, **limits: Any
+) -> Fetched:
+    del topic_id  # it is that of the reads
+    return reads.fetch(partition, offset, **limits)
 
 
 def _ended(

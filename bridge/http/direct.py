@@ -6,25 +6,21 @@ ms of processor time, as long as all else that the event loop does for a publish
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from duolog.bridge.http.answers import (
-    NO_OBJECT,
-    UNREADABLE,
-    not_json,
-    refusal_of,
-    refusal_of_body,
-)
+from duolog.bridge.http.answers import refusal_of
 from duolog.bridge.http.asking import RequestRefused
+from duolog.bridge.http.host import Host
+from duolog.bridge.http.parsing import parsed_large, parsed_small
 from duolog.errors import DuologError
+from duolog.server.json_pieces import SMALL_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +34,9 @@ class Endpoint:
 class Direct:
     """In front of the framework, and behind what reads bodies: nobody waits here for a client."""
 
-    def __init__(self, application: ASGIApp, endpoints: Mapping[str, Endpoint]) -> None:
+    def __init__(self, application: ASGIApp, host: Host, endpoints: Mapping[str, Endpoint]) -> None:
         self._application = application
+        self._host = host
         self._endpoints = endpoints
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,7 +47,7 @@ class Direct:
             await self._application(scope, receive, send)
             return
         try:
-            asked = _parsed(endpoint.model, (await receive())["body"])
+            asked = await self._parsed(endpoint.model, (await receive())["body"])
             response = await endpoint.run(Request(scope, receive), asked)
         except RequestRefused as refused:
             response = refused.refusal.response()
@@ -58,18 +55,9 @@ class Direct:
             response = refusal_of(error).response()
         await response(scope, receive, send)
 
-
-def _parsed(model: type[BaseModel], body: bytes) -> BaseModel:
-    """Raises RequestRefused."""
-    try:
-        found = json.loads(body) if body else None
-    except json.JSONDecodeError as error:
-        raise RequestRefused(not_json(error.msg)) from None
-    except (ValueError, RecursionError):
-        raise RequestRefused(UNREADABLE) from None
-    if not isinstance(found, dict):
-        raise RequestRefused(NO_OBJECT)
-    try:
-        return model.model_validate(found)
-    except ValidationError as error:
-        raise RequestRefused(refusal_of_body(error)) from None
+    async def _parsed(self, model: type[BaseModel], body: bytes) -> BaseModel:
+        """Raises RequestRefused and InvalidRequest; TooBusy where too many are large."""
+        limits = self._host.body_limits
+        if len(body) <= SMALL_BYTES:
+            return parsed_small(model, body, limits)
+        return await self._host.parsers.run(lambda: parsed_large(model, body, limits))

@@ -6,12 +6,13 @@ import re
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from duolog.bridge.http.access import REGISTRY, lacks, need_of
-from duolog.bridge.http.answers import Refusal, json_response
+from duolog.avro.registry.subject_access import limit_subjects
+from duolog.bridge.http.access import OTHER, REGISTRY, lacks, need_of
+from duolog.bridge.http.answers import NO_SUCH_PATH, Refusal, json_response
 from duolog.bridge.http.callers import ANYBODY
 from duolog.bridge.http.doorkeeper import Doorkeeper
 from duolog.bridge.http.front import ENDPOINT
-from duolog.bridge.http.pages import brings_what_a_browser_keeps, is_of_another_site
+from duolog.bridge.http.pages import Origin, brings_what_a_browser_keeps, is_of_another_site
 from duolog.bridge.metrics.names import REFUSED
 from duolog.bridge.metrics.tally import Tally
 from duolog.server.address import is_loopback
@@ -56,17 +57,20 @@ class Gate:
         tally: Tally,
         *,
         users_consume: bool,
-        known_as: str | None = None,
+        advertised: Origin | None = None,
     ) -> None:
         self._application = application
         self._doorkeeper = doorkeeper
         self._tally = tally
         self._users_consume = users_consume
-        self._known_as = known_as
+        self._advertised = advertised
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             refusal = self._refusal(scope)
+            if refusal is None and scope[ENDPOINT] == OTHER:
+                # Not left to the framework: to it, a path with a line end behind it is that path.
+                refusal = NO_SUCH_PATH
             if refusal is not None:
                 await _answer(scope, receive, send, refusal)
                 return
@@ -75,10 +79,9 @@ class Gate:
     def _refusal(self, scope: Scope) -> Refusal | None:
         need = need_of(scope[ENDPOINT], scope["method"], users_consume=self._users_consume)
         scope[CALLER] = ANYBODY
-        headers = scope["headers"]
         wants_tokens = self._doorkeeper.wants_tokens
-        could_be_any_page = not wants_tokens or brings_what_a_browser_keeps(headers)
-        if could_be_any_page and is_of_another_site(headers, self._known_as):
+        could_be_any_page = not wants_tokens or brings_what_a_browser_keeps(scope)
+        if could_be_any_page and is_of_another_site(scope, self._advertised):
             self._tally.add(REFUSED, "page")
             return _FOREIGN_PAGE
         if not wants_tokens:
@@ -98,16 +101,21 @@ class Gate:
         if why is not None:
             self._tally.add(REFUSED, "role")
             return Refusal(403, "Forbidden", why)
+        if scope[ENDPOINT] == REGISTRY and caller.is_limited_to_subjects:
+            limit_subjects(scope, caller.may_use_subject)
         return None
 
     def _is_asked_by_own_name(self, scope: Scope) -> bool:
-        """A browser sends the name that it looked up, which a page may have pointed here."""
-        for name, value in scope["headers"]:
-            if name == b"host":
-                written = _HOST.fullmatch(value.decode("latin-1"))
-                bare = "" if written is None else written[1] or written[2]
-                return bare == self._known_as or is_loopback(bare)
-        return True
+        """A browser sends the name that it looked up, which a page may have pointed here. Who
+        sends several names may mean any of them.
+        """
+        return all(self._is_own_name(value) for name, value in scope["headers"] if name == b"host")
+
+    def _is_own_name(self, value: bytes) -> bool:
+        written = _HOST.fullmatch(value.decode("latin-1"))
+        bare = "" if written is None else written[1] or written[2]
+        is_advertised = self._advertised is not None and bare == self._advertised.name
+        return is_advertised or is_loopback(bare)
 
 
 async def _answer(scope: Scope, receive: Receive, send: Send, refusal: Refusal) -> None:

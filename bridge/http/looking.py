@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -40,7 +40,9 @@ P_co = TypeVar("P_co", bound=Page, covariant=True)
 
 
 class Fetch(Protocol[P_co]):
-    """Reads records of one partition, in the form that the answer wants."""
+    """Reads records of one partition, in the form that the answer wants. It need not read up to
+    `upto` and may read further.
+    """
 
     def __call__(
         self,
@@ -51,7 +53,27 @@ class Fetch(Protocol[P_co]):
         *,
         max_records: int,
         max_bytes: int,
+        upto: int,
     ) -> P_co: ...
+
+
+def without_bound(fetch: Callable[..., P]) -> Fetch[P]:
+    """A log's own fetch, which knows of no `upto`: a look cuts what is behind it."""
+
+    def bounded(
+        topic_id: int,
+        partition: int,
+        offset: int,
+        /,
+        *,
+        max_records: int,
+        max_bytes: int,
+        upto: int,
+    ) -> P:
+        del upto
+        return fetch(topic_id, partition, offset, max_records=max_records, max_bytes=max_bytes)
+
+    return bounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,13 +232,13 @@ class Looks(Generic[P]):
         for partition, records in shares(available, wanted.limit).items():
             at, end = positions[partition], ends[partition]
             try:
-                page = self._page(topic, partition, at, records, bytes_left)
+                page = self._page(topic, partition, at, records, bytes_left, end)
                 if page.next_offset > end:  # behind what was left out there are more records
                     within = sum(min(each.next_offset, end) - each.first_offset
                                  for each in page.left_out if each.first_offset < end)  # fmt: skip
                     fewer = min(records, end - at - within)
                     if fewer > 0:
-                        page = self._page(topic, partition, at, fewer, bytes_left)
+                        page = self._page(topic, partition, at, fewer, bytes_left, end)
             except DamagedBatch as damage:
                 damaged.append(damage)
                 continue
@@ -234,8 +256,8 @@ class Looks(Generic[P]):
             topic, tuple(pages), positions, has_more, self._place, tuple(left_out), tuple(damaged)
         )
 
-    def _page(self, topic: Topic, partition: int, at: int, records: int, size: int) -> P:
-        return self.fetch(topic.id, partition, at, max_records=records, max_bytes=size)
+    def _page(self, topic: Topic, partition: int, at: int, records: int, size: int, end: int) -> P:
+        return self.fetch(topic.id, partition, at, max_records=records, max_bytes=size, upto=end)
 
     def _position(self, topic: Topic, head: PartitionOffsets) -> int | None:
         """Where the group is, never before what is kept; None when that is not known."""

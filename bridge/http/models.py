@@ -10,12 +10,13 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainSerializer,
+    PrivateAttr,
     WithJsonSchema,
     model_validator,
 )
 
 from duolog.bridge.http.starts import SCHEMA, Begin, begin_of
-from duolog.log.model import DEFAULT_START
+from duolog.log.model import DEFAULT_START, Record
 
 MOST_RECORDS: Final = 1_000_000
 MOST_BYTES: Final = 64 << 20
@@ -357,6 +358,19 @@ class PublishRequest(MayNameTopic):
         if self.in_order and self.writer is None:
             raise ValueError("in_order goes with writer and sequence")
         return self
+
+
+class LargePublishRequest(PublishRequest):
+    """One whose messages have become records already, and are left out."""
+
+    _records: list[Record] = PrivateAttr(default_factory=list)
+
+    @property
+    def records(self) -> list[Record]:
+        return self._records
+
+    def take_records(self, records: list[Record]) -> None:
+        self._records = records
 
 
 class PlacedMessage(Answer):

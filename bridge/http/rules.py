@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from duolog.errors import InvalidSetting
+from duolog.log.record_check import MAX_HEADERS
+from duolog.server.json_pieces import MOST_VALUES_IN_A_PIECE, SMALL_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +30,27 @@ class TopicRules:
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """How much of a request's body is taken in."""
+    """How much of a request's body is taken in, and parsed."""
 
     max_body_bytes: int = 8 << 20  # of one request
     max_bytes_at_once: int = 256 << 20  # of all requests that are under way
     read_within_seconds: float = 60.0
+    max_record_headers: int = MAX_HEADERS
+    max_request_headers: int = 100_000  # of all its messages
+    max_record_values: int = MOST_VALUES_IN_A_PIECE  # in the JSON of one message or row
+    max_request_values: int = 1_000_000
+    max_large_requests: int = 256  # that are parsed, or wait for it
 
     def __post_init__(self) -> None:
-        if self.max_body_bytes < 1:
-            raise InvalidSetting(f"max_body_bytes must be 1 or more; got {self.max_body_bytes}.")
+        for name, least, most in (
+            ("max_body_bytes", 1, None),
+            ("max_record_headers", 0, MAX_HEADERS),
+            ("max_request_headers", 0, None),
+            ("max_record_values", SMALL_BYTES, None),  # small bodies are not counted
+            ("max_request_values", SMALL_BYTES, None),
+            ("max_large_requests", 1, None),
+        ):
+            value = getattr(self, name)
+            if value < least or (most is not None and value > most):
+                bounds = f"{least} or more" if most is None else f"{least} to {most}"
+                raise InvalidSetting(f"{name} must be {bounds}; got {value}.")

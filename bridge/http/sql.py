@@ -9,14 +9,13 @@ import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from duolog.avro.registered_codec import RegisteredCodec
-from duolog.avro.registry.port import Registry
+from duolog.avro.registry.port import Registry, SchemaSource
 from duolog.bridge.http.access import lacks, need_of_statement
 from duolog.bridge.http.answers import JSON_TYPE, Refusal, refusal_of
 from duolog.bridge.http.asking import (
@@ -26,6 +25,7 @@ from duolog.bridge.http.asking import (
     not_theirs,
     shown_caller,
 )
+from duolog.bridge.http.callers import Caller
 from duolog.bridge.http.host import Host
 from duolog.bridge.http.models import SqlRequest
 from duolog.bridge.http.sending import arrow_response, client_left, wants_arrow
@@ -33,6 +33,7 @@ from duolog.bridge.metrics.names import CONSUMED, REFUSED
 from duolog.bridge.sql.answering import Answering
 from duolog.bridge.sql.children import Children
 from duolog.bridge.sql.frames import Query
+from duolog.bridge.sql.readable_schemas import ReadableSchemas, registry_used_by
 from duolog.bridge.sql.seen_log import UsedLog
 from duolog.bridge.sql.shown import AnswerLimits, as_arrow, as_json
 from duolog.bridge.waiting import NOWHERE
@@ -97,7 +98,7 @@ class Sql:
         return Response(body, media_type=JSON_TYPE)
 
     def _log_for(self, request: Request) -> UsedLog:
-        return UsedLog(self._host.log, caller_of(request), self._host.groups)
+        return UsedLog(self._host.log, caller_of(request), self._host.visible, self._host.groups)
 
     def _check(self, asked: _Asked, statement: Statement) -> None:
         """Nothing is done before all statements are allowed."""
@@ -146,7 +147,7 @@ class Sql:
             if group is not None:
                 await groups.before_poll(group, topic, partition)
             answer, rows = await self._host.readers.run(
-                lambda: self._done(asked, statement, self._reader_for(topic))
+                lambda: self._done(asked, statement, self._reader_for(topic, asked.caller))
             )
         if group is not None:
             groups.after_poll(group, topic, partition)
@@ -168,7 +169,7 @@ class Sql:
 
     async def _select(self, asked: _Asked, statement: Select, sent_bytes: int) -> bytes:
         rules, readers = self._host.sql_rules, self._host.readers
-        answering = Answering(asked.log, lambda: self._registry)
+        answering = Answering(asked.log, cache(partial(self._schemas_for, asked.caller)))
         query = Query(
             statement.text,
             statement.position,
@@ -203,22 +204,24 @@ class Sql:
                 with suppress(asyncio.CancelledError, DuologError):
                     await run
 
-    def _reader_for(self, topic: Topic) -> ValueReader | None:
+    def _reader_for(self, topic: Topic, caller: Caller) -> ValueReader | None:
         formats = topic.settings.key_format, topic.settings.value_format
-        return self._reader if Format.AVRO in formats else None
+        if Format.AVRO not in formats:
+            return None
+        if not caller.is_limited_to_subjects:
+            return self._host.value_reader()
+        from duolog.avro.reading import ValueReader
+
+        return ValueReader(self._schemas_for(caller))
+
+    def _schemas_for(self, caller: Caller) -> SchemaSource:
+        if caller.is_limited_to_subjects:
+            return ReadableSchemas(self._registry, caller)
+        return self._registry
 
     @cached_property
     def _registry(self) -> Registry:
-        """The one that the log's own writers use."""
-        codec = self._host.log.codec(Format.AVRO)
-        assert isinstance(codec, RegisteredCodec)  # noqa: S101 - hosts open logs with this
-        return codec.schemas().registry
-
-    @cached_property
-    def _reader(self) -> ValueReader:
-        from duolog.avro.reading import ValueReader
-
-        return ValueReader(self._registry)
+        return registry_used_by(self._host.log)
 
 
 class _Asked:

@@ -10,12 +10,13 @@ from starlette.responses import Response
 
 from duolog.bridge.groups import LONGEST_WAIT_SECONDS
 from duolog.bridge.http.answers import json_response
-from duolog.bridge.http.asking import check_table, topic_for
+from duolog.bridge.http.asking import caller_of, check_table, topic_for
 from duolog.bridge.http.host import Host
 from duolog.bridge.http.messages import op_of, record_of
 from duolog.bridge.http.models import (
     AckRequest,
     HeartbeatRequest,
+    LargePublishRequest,
     LastSequenceRequest,
     LeaveRequest,
     OffsetsRequest,
@@ -55,7 +56,14 @@ class Topics:
         log = self._host.log
         topic = topic_for(self._host, request, ask)
         messages = ask.messages or []
-        writer, sequence = ask.writer, ask.sequence
+        writer, sequence = self._writer(request, ask), ask.sequence
+        if isinstance(ask, LargePublishRequest):
+            made = ask.records
+            return await self._host.writers.run(
+                lambda: log.publish(
+                    topic.id, made, writer=writer, sequence=sequence, in_order=ask.in_order
+                )
+            )
         if len(messages) > _MOST_ON_THE_LOOP:
             return await self._host.writers.run(
                 lambda: log.publish(
@@ -77,6 +85,7 @@ class Topics:
         log = self._host.log
         table, op = ask.table or "", op_of(ask.op or "")
         check_table(self._host, request, table)
+        writer = self._writer(request, ask)
         return await self._host.writers.run(
             lambda: log.publish_rows(
                 table,
@@ -86,17 +95,20 @@ class Topics:
                 before=ask.before,
                 unrouted=Unrouted(ask.unrouted),
                 ts_ms=ask.ts,
-                writer=ask.writer,
+                writer=writer,
                 sequence=ask.sequence,
                 in_order=ask.in_order,
             )
         )
 
+    def _writer(self, request: Request, ask: PublishRequest) -> str | None:
+        return None if ask.writer is None else caller_of(request).own_writer(ask.writer)
+
     async def last_sequence(self, request: Request, ask: LastSequenceRequest) -> Response:
         """How far a writer has published."""
-        del request
         log = self._host.log
-        last = await self._host.writers.run(lambda: log.last_sequence(ask.writer))
+        writer = caller_of(request).own_writer(ask.writer)
+        last = await self._host.writers.run(lambda: log.last_sequence(writer))
         return json_response({"writer": ask.writer, "last_sequence": last})
 
     async def ack(self, request: Request, ask: AckRequest) -> Response:

@@ -7,17 +7,17 @@ import shutil
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from importlib.metadata import version
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 
 from duolog.bridge.http.answers import Refusal, json_response
+from duolog.bridge.http.degraded import damage_shown, reasons
 from duolog.bridge.http.host import Host
 from duolog.bridge.metrics.exposition import MEDIA_TYPE, exposition
 from duolog.bridge.metrics.looked_up import LookedUp
 from duolog.bridge.metrics.names import INFO, START_TIME
 from duolog.errors import DuologError
-from duolog.log.damage_model import DamagedOffsets
 
 _ANSWERS_WITHIN_SECONDS: Final = 2.0
 
@@ -27,7 +27,7 @@ class Watching:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._looked_up = LookedUp(host.log, host.clock)
+        self._looked_up = LookedUp(host.log, host.clock, host.metric_rules)
         host.tally.put(INFO, version("duolog"), number=1)
         host.tally.put(START_TIME, number=host.clock.now_ms() / 1000)
 
@@ -41,17 +41,25 @@ class Watching:
         why = await self._unready()
         if why is not None:
             return Refusal(503, "NotReady", why, retry_after_seconds=1).response()
-        shown = {"status": "ready", "writes": _writes(host)}
-        damaged = _damaged(await host.watchers.run(host.log.damage))
-        if damaged is not None:
-            shown["damaged"] = damaged
-        workers = host.workers_shown()
-        return json_response({**shown, "workers": workers} if workers else shown)
+        shown: dict[str, Any] = {"status": "ready", "writes": _writes(host)}
+        damaged, workers = await host.watchers.run(host.log.damage), host.workers_shown()
+        if damaged:
+            shown["damaged"] = damage_shown(damaged)
+        if workers:
+            shown["workers"] = workers
+        degraded = reasons(damaged, workers)
+        if degraded:
+            shown.update(status="degraded", degraded=degraded)
+        is_ready = not degraded or host.ready_when_degraded
+        return json_response(shown, 200 if is_ready else 503)
 
     async def metrics(self) -> Response:
         """All metrics, as Prometheus reads them."""
-        found = await self._host.watchers.run(self._looked_up.samples)
-        return Response(exposition(self._host.tally, found), media_type=MEDIA_TYPE)
+        text = await self._host.watchers.run(self._metrics)
+        return Response(text, media_type=MEDIA_TYPE)
+
+    def _metrics(self) -> str:
+        return exposition(self._host.tally, self._looked_up.samples())
 
     async def _unready(self) -> str | None:
         host = self._host
@@ -87,16 +95,6 @@ def _writes(host: Host) -> str:
     free = shutil.disk_usage(host.log.folder).free
     least = host.log.options.min_free_bytes
     return "ok" if free >= least else f"refused: {free >> 20} MiB are free, {least >> 20} are kept"
-
-
-def _damaged(found: tuple[DamagedOffsets, ...]) -> str | None:
-    """Without names, since anybody may ask. All other records are served: the host is ready."""
-    if not found:
-        return None
-    partitions = len({(damage.topic, damage.partition) for damage in found})
-    batches = "1 damaged batch" if len(found) == 1 else f"{len(found)} damaged batches"
-    places = "1 partition" if partitions == 1 else f"{partitions} partitions"
-    return f"{batches} in {places}: see system.partitions, and `duolog topic skip`"
 
 
 def _nothing() -> None:

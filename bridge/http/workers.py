@@ -12,6 +12,7 @@ from duolog.errors import TooBusy
 T = TypeVar("T")
 
 READ_THREADS = 8
+PARSE_THREADS = 1  # Python's lock lets no more run; two keep the event loop waiting for longer
 WRITE_THREADS = 64  # they only wait, for a sync that all who write at the moment share
 _MOST_UNDER_WAY = 10_000
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+import anyio.to_thread
+from anyio import CapacityLimiter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from duolog.errors import DuologError, InvalidRequest, RecordTooLarge, TooBusy
+from duolog.errors import DuologError, InvalidRequest, RecordTooLarge, TooBusy, TooManyValues
 from duolog.reach.failures import failure_of, status_of
 from duolog.reach.protocol import PROTOCOL_HEADER, VERSION
+from duolog.server import json_pieces
+from duolog.server.json_pieces import SMALL_BYTES
 from duolog.server.text import is_utf8
 
 OUR_HEADERS: Final = {PROTOCOL_HEADER: str(VERSION), "Cache-Control": "no-store"}
@@ -42,13 +46,22 @@ class BodyRoom:
         self._room_bytes += taken_bytes
 
 
-async def json_body(request: Request) -> dict[str, Any]:
-    """The JSON object of a request; no server lets a body be longer than it was declared."""
-    return parsed_object(await request.body())
+class JsonBodies:
+    """Parses bodies: small ones at once, large ones in a few threads. Used from one event loop."""
+
+    def __init__(self, threads: int) -> None:
+        self._limit = CapacityLimiter(threads)
+
+    async def of(self, request: Request) -> dict[str, Any]:
+        """The JSON object of a request; no server lets a body be longer than it was declared."""
+        body = await request.body()
+        if len(body) <= SMALL_BYTES:
+            return parsed_object(body)
+        return await anyio.to_thread.run_sync(parsed_large_object, body, limiter=self._limit)
 
 
 def parsed_object(content: bytes | str) -> dict[str, Any]:
-    """The JSON object that a text holds."""
+    """The JSON object that a small text holds."""
     if isinstance(content, bytes) and not is_utf8(content):
         raise InvalidRequest("The request must be JSON in UTF-8.")
     try:
@@ -58,6 +71,21 @@ def parsed_object(content: bytes | str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidRequest("The request must be a JSON object.")
     return value
+
+
+def parsed_large_object(body: bytes) -> dict[str, Any]:
+    """The JSON object that a text holds, for a thread: it lets other threads run in between."""
+    try:
+        return json_pieces.read_object(body, lambda _, __, item: item)
+    except json_pieces.NotUtf8:
+        raise InvalidRequest("The request must be JSON in UTF-8.") from None
+    except json_pieces.TooManyValues as error:
+        raise TooManyValues(
+            f"{error.place} has more than {json_pieces.MOST_VALUES_IN_A_PIECE} JSON values inside. "
+            "Send it in several requests."
+        ) from None
+    except (ValueError, RecursionError):
+        raise InvalidRequest("The request must be a JSON object.") from None
 
 
 def declared_bytes(request: Request) -> int | None:

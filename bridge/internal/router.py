@@ -22,8 +22,8 @@ from duolog.bridge.internal.admission import Admission
 from duolog.bridge.internal.bodies import (
     OUR_HEADERS,
     BodyRoom,
+    JsonBodies,
     json_answer,
-    json_body,
     json_text,
     parsed_object,
     refusal,
@@ -50,9 +50,11 @@ MAX_BODY_BYTES: Final = 64 << 20
 MAX_BODIES_BYTES: Final = 512 << 20
 MAX_PART_BYTES: Final = 4 << 30
 _THREADS: Final = 16
+_PARSE_THREADS: Final = 2  # of large requests; they share Python's lock with the event loop
 _LONG_THREADS: Final = 8  # appends and the like: apart, so that they never keep reads waiting
 _WAITING_THREADS: Final = 16  # those who wait for Kafka keep nobody else waiting
 _LONGEST_WAIT_SECONDS: Final = 60.0
+_MOST_POSITIONS: Final = 1 << 17  # of one wait: twice as many as a topic has partitions at most
 _BEAT_SECONDS: Final = 1.0
 
 _LOG: Final = logging.getLogger("duolog.bridge")
@@ -102,6 +104,7 @@ class _Routes:
         self._admission = admission
         self._room = room
         self._bodies = bodies
+        self._json_bodies = JsonBodies(_PARSE_THREADS)
         self._limit = CapacityLimiter(_THREADS)
         self._long_limit = CapacityLimiter(_LONG_THREADS)
         self._waiting_limit = CapacityLimiter(_WAITING_THREADS)
@@ -163,7 +166,7 @@ class _Routes:
             )
         taken = self._bodies.take(request)
         try:
-            work = partial(self.dispatch.run, call, await json_body(request))
+            work = partial(self.dispatch.run, call, await self._json_bodies.of(request))
             if not call.is_long:
                 return json_answer({"result": await self.in_thread(work)})
             limit = self._waiting_limit if call is SETTLE_GROUP else self._long_limit
@@ -189,7 +192,7 @@ class _Routes:
     async def _wait(self, request: Request) -> Response:
         taken = self._bodies.take(request)
         try:
-            wanted = await json_body(request)
+            wanted = await self._json_bodies.of(request)
         finally:
             self._bodies.give_back(taken)
         try:
@@ -204,6 +207,8 @@ class _Routes:
             raise InvalidRequest(
                 "A wait names positions, or positions_stored, and seconds."
             ) from None
+        if len(positions) > _MOST_POSITIONS:
+            raise InvalidRequest(f"A wait names at most {_MOST_POSITIONS} positions.")
         gone = asyncio.ensure_future(_gone(request))
         found: bool | int
         try:

@@ -1,11 +1,12 @@
-"""What the owner of a log does by itself: retention, expiry of writers, joining small tables, and
-sweeping what tasks have staged.
+"""What the owner of a log does by itself: retention, expiry of writers and groups, joining small
+tables, and sweeping what tasks have staged.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Self
 
 from duolog.bridge.journal import Journal
@@ -18,6 +19,7 @@ from duolog.bridge.metrics.names import (
     STAGED_SWEPT,
 )
 from duolog.bridge.metrics.tally import Tally
+from duolog.bridge.serve.group_retention import GroupRetention
 from duolog.clock import Clock
 from duolog.log import EmbeddedLog
 from duolog.log.model import HeldBack, LogStats, RetentionRun
@@ -37,7 +39,9 @@ class Duties:
         journal: Journal,
         *,
         retention_every_seconds: float,
+        groups: GroupRetention | None = None,
     ) -> None:
+        self._groups = groups
         self._log = log
         self._clock = clock
         self._tally = tally
@@ -69,6 +73,8 @@ class Duties:
             if self._clock.monotonic() >= self._sweep_at:
                 self._sweep_at = self._clock.monotonic() + SWEEP_EVERY_SECONDS
                 self._carefully("sweep", self.sweep)
+            if self._groups is not None:
+                self._carefully("groups", partial(self._groups.run_when_due, self._stopped.is_set))
             self._carefully("join", self.join_small_tables)
             self._stopped.wait(self._every_seconds)
 
@@ -103,9 +109,11 @@ class Duties:
     def _tell_of_held(self, run: RetentionRun) -> None:
         """A line when a topic begins to be held back, or is so no more; the metric each time."""
         held = run.held_back if not run.cancelled else {**self._held, **run.held_back}
+        self._tally.put_topics(
+            RETENTION_HELD, {topic: each.records for topic, each in held.items()}
+        )
         for topic in held.keys() | self._held.keys():
             now = held.get(topic, HeldBack())
-            self._tally.put(RETENTION_HELD, topic, number=now.records)
             if topic not in self._held:
                 self._journal.warn(
                     "retention.held",

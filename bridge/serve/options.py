@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from duolog.bridge.http.pages import Origin
 from duolog.bridge.http.rules import BodyLimits, TopicRules
+from duolog.bridge.members.model import Rules as MemberRules
+from duolog.bridge.metrics.bounds import MetricRules
 from duolog.bridge.serve.connections import ConnectionRules
 from duolog.bridge.sql.rules import SqlRules
 from duolog.errors import InvalidSetting
@@ -71,12 +74,21 @@ class HostOptions:
     body_limits: BodyLimits = field(default_factory=BodyLimits)
     sql_rules: SqlRules = field(default_factory=SqlRules)
     connection_rules: ConnectionRules = field(default_factory=ConnectionRules)
+    ready_when_degraded: bool = True  # whether /readyz is 200 where something is to be mended
+    member_rules: MemberRules = field(default_factory=MemberRules)
+    metric_rules: MetricRules = field(default_factory=MetricRules)
+    group_retention_seconds: float = 7 * 24 * 3600.0  # 0: groups stay for ever
     trusted_proxies: tuple[str, ...] = ()  # that may say, in headers, for whom they ask
 
     def __post_init__(self) -> None:
         if not 0 < self.retention_every_seconds < float("inf"):
             raise InvalidSetting(
                 f"retention_every_seconds must be above 0; got {self.retention_every_seconds}."
+            )
+        if not 0 <= self.group_retention_seconds < float("inf"):
+            raise InvalidSetting(
+                "group_retention_seconds must be 0 (groups stay for ever) or more; got "
+                f"{self.group_retention_seconds}."
             )
         for proxy in self.trusted_proxies:
             if not _is_network(proxy):
@@ -99,9 +111,9 @@ class HostOptions:
         if self.tls is not None:
             self.tls.check()
 
-    def advertised_name(self) -> str | None:
-        """The name in the address that it is advertised by."""
-        return None if self.advertise is None else urlsplit(self.advertise).hostname
+    def advertised_origin(self) -> Origin | None:
+        """Where pages of its own come from, if it is advertised."""
+        return None if self.advertise is None else Origin.of(self.advertise)
 
     def url(self, taken: Address) -> str:
         """Where to ask, on this machine, the host that took this address: in numbers, but where a

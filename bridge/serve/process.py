@@ -16,17 +16,19 @@ from duolog.bridge.http.app import host_app
 from duolog.bridge.http.doorkeeper import Doorkeeper
 from duolog.bridge.http.host import Host
 from duolog.bridge.internal.router import internal_router
-from duolog.bridge.journal import Journal
+from duolog.bridge.journal import Journal, Level
 from duolog.bridge.local_callers import LocalCallers
 from duolog.bridge.metrics.mirrored import MIRROR_WORKER, Mirrored
 from duolog.bridge.metrics.tally import Tally
 from duolog.bridge.serve.child import WorkerCommand
 from duolog.bridge.serve.duties import Duties
+from duolog.bridge.serve.group_retention import GroupRetention
 from duolog.bridge.serve.guarded import guarded_server
 from duolog.bridge.serve.options import HostOptions
 from duolog.bridge.serve.worker import Worker
 from duolog.clock import Clock
 from duolog.log import EmbeddedLog
+from duolog.log.damage_model import DamagedOffsets
 from duolog.server.listener import listen, taken
 from duolog.server.run import allow_many_connections, keep_files_private
 
@@ -57,7 +59,7 @@ def serve(
     """
     options.check()
     keep_files_private()
-    tally = Tally()
+    tally = Tally(options.metric_rules)
     doorkeeper = Doorkeeper(options.tokens, tally, journal)
     rules = options.connection_rules.within(allow_many_connections())
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -72,10 +74,14 @@ def serve(
             doorkeeper,
             options.topic_rules,
             options.body_limits,
-            options.advertised_name(),
+            options.advertised_origin(),
             sql_rules=options.sql_rules,
+            member_rules=options.member_rules,
+            metric_rules=options.metric_rules,
         )
         running = [_worker(command, clock, tally, journal) for command in workers]
+        host.ready_when_degraded = options.ready_when_degraded
+        log.when_damage_is_found(partial(_tell_of_damage, journal))
         host.workers_shown = partial(_shown, running)
         host.kafka_worker = next((w.asking for w in running if w.name == MIRROR_WORKER), None)
         local = LocalCallers(log.log_id, log.secret())
@@ -110,6 +116,15 @@ def serve(
                 tally,
                 journal,
                 retention_every_seconds=options.retention_every_seconds,
+                groups=GroupRetention(
+                    log,
+                    clock,
+                    tally,
+                    journal,
+                    keep_seconds=options.group_retention_seconds,
+                    with_members=host.groups_with_members,
+                    both_sides=host.both_sides,
+                ),
             )
         )
         started = Started(options.url(taken(listener)), str(log.folder), log.log_id)
@@ -147,6 +162,20 @@ def _stop(workers: Sequence[Worker]) -> None:
     """While the host still answers: they may have something to write down."""
     for worker in workers:
         worker.stop()
+
+
+def _tell_of_damage(journal: Journal, damage: DamagedOffsets) -> None:
+    journal.tell(
+        Level.ERROR,
+        "damage.found",
+        topic=damage.topic,
+        partition=damage.partition,
+        first_offset=damage.first_offset,
+        next_offset=damage.next_offset,
+        error=damage.reason,
+        said="Its records cannot be read; all others can. See `duolog topic describe` and "
+        "`duolog topic skip`.",
+    )
 
 
 def _shown(workers: Sequence[Worker]) -> dict[str, Any]:

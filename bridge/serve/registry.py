@@ -39,7 +39,7 @@ def serve_registry(
             doorkeeper,
             tally,
             users_consume=False,
-            known_as=options.advertised_name(),
+            advertised=options.advertised_origin(),
         )
         front = Front(gate, tally, journal, lambda _: REGISTRY)
         with guarded_server(front, rules, options, tally, journal) as server:

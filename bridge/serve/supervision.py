@@ -12,9 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
+from typing import Final
 
 from duolog.bridge.serve.leash import NOT_RUNNABLE
 from duolog.errors import InvalidSetting
+
+AGAIN_AND_AGAIN: Final = 2
+"""So many ends in a row are no accident."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,11 @@ class Course:
     failures: int = 0  # in a row
     wake_at: float | None = None
 
+    def ends_in_a_row(self, now: float, patience: Patience) -> int:
+        """How often it has ended by itself; 0 after a steady run."""
+        is_steady = self.phase is Phase.RUNNING and now - self.since >= patience.steady_seconds
+        return 0 if is_steady else self.failures
+
 
 def begun(now: float) -> tuple[Course, Deed]:
     """How it begins."""
@@ -119,6 +128,5 @@ def after(
 def _ended(course: Course, code: int | None, now: float, patience: Patience) -> Course:
     if code == NOT_RUNNABLE:
         return Course(Phase.GIVEN_UP, now, course.failures + 1)
-    was_steady = course.phase is Phase.RUNNING and now - course.since >= patience.steady_seconds
-    failures = 1 if was_steady else course.failures + 1
+    failures = course.ends_in_a_row(now, patience) + 1
     return Course(Phase.WAITING, now, failures, now + patience.pause_seconds(failures))

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Self
 
-from duolog.bridge.journal import Journal
+from duolog.bridge.journal import Journal, Level
 from duolog.bridge.metrics.names import WORKER_ENDS, WORKER_STARTS, WORKER_UP
 from duolog.bridge.metrics.tally import Tally
 from duolog.bridge.serve.asking import Asking
 from duolog.bridge.serve.child import Process, Start, Status
 from duolog.bridge.serve.exchange import heard_in
 from duolog.bridge.serve.supervision import (
+    AGAIN_AND_AGAIN,
     Course,
     Deed,
     Ended,
@@ -41,6 +42,7 @@ class WorkerState:
     status: Status  # what it said last, of this run or the one before
     pid: int | None
     exit_code: int | None  # of the run before
+    ends_in_a_row: int = 0  # without a steady run in between
 
     def shown(self) -> dict[str, Any]:
         """For /readyz, which anybody may ask: no more of an error than its code."""
@@ -48,6 +50,8 @@ class WorkerState:
         phases = self.status.get("partitions")
         if self.phase is Phase.RUNNING and isinstance(phases, dict):
             shown["partitions"] = phases
+        if self.ends_in_a_row >= AGAIN_AND_AGAIN:
+            shown["ends_in_a_row"] = self.ends_in_a_row
         code = self.status.get("code")
         if isinstance(code, str) and self.phase in {Phase.WAITING, Phase.GIVEN_UP}:
             shown["code"] = code
@@ -99,14 +103,15 @@ class Worker:
 
     @property
     def state(self) -> WorkerState:
-        process = self._process
+        process, course = self._process, self._course
         return WorkerState(
             self.name,
-            self._course.phase,
+            course.phase,
             self._starts,
             self._status,
             None if process is None else process.pid,
             self._exit_code,
+            course.ends_in_a_row(self._clock.monotonic(), self._patience),
         )
 
     def start(self) -> None:
@@ -216,7 +221,10 @@ class Worker:
             return
         told["error"] = self._status.get("error")
         if how == "refused":
-            self._journal.warn("worker.given_up", **told)
+            self._journal.tell(Level.ERROR, "worker.given_up", **told)
         else:
             pause = (self._course.wake_at or 0.0) - self._course.since
-            self._journal.warn("worker.ended", **told, again_in_seconds=round(pause, 3))
+            ends = self._course.failures
+            level = Level.ERROR if ends >= AGAIN_AND_AGAIN else Level.WARNING
+            told["ends_in_a_row"] = ends
+            self._journal.tell(level, "worker.ended", **told, again_in_seconds=round(pause, 3))

@@ -22,6 +22,7 @@ from duolog.bridge.http.host import Host
 from duolog.bridge.http.rules import BodyLimits, TopicRules
 from duolog.bridge.journal import Journal, Level
 from duolog.bridge.members.model import Rules as MemberRules
+from duolog.bridge.metrics.bounds import MetricRules
 from duolog.bridge.metrics.tally import Tally
 from duolog.bridge.serve.connections import ConnectionRules, Connections
 from duolog.bridge.serve.watched import watched_protocol
@@ -120,6 +121,7 @@ def served(
     limits: BodyLimits | None = None,
     sql_rules: SqlRules | None = None,
     members: MemberRules | None = None,
+    metrics: MetricRules | None = None,
     connections: ConnectionRules | None = None,
     protocol: Any = None,
     level: Level = Level.DEBUG,
@@ -142,6 +144,7 @@ def served(
             limits or BodyLimits(),
             sql_rules=sql_rules or SqlRules(),
             member_rules=members or MemberRules(),
+            metric_rules=metrics or MetricRules(),
         )
         server = uvicorn.Server(
             uvicorn.Config(

@@ -19,6 +19,10 @@ WRONG: list[Any] = [
     None, True, -1, 0, 2**70, 1.5, float("inf"), "", "x", "\0", "orders", [], {}, [1], [None], [[]],
     {"a": 1}, {"from": "Latest"}, {"base64": "x"}, ["orders"],
 ]  # fmt: skip
+RIGHT: dict[str, Any] = {
+    "reference": "orders", "partition": 0, "group": None, "to_offset": 0, "by": "x", "position": 0,
+    "upto_offset": 0, "timeout_seconds": 0,
+}  # fmt: skip
 FETCH = {"reference": "orders", "partition": 0, "offset": 0, "max_records": 10, "max_bytes": 1000}
 
 
@@ -56,6 +60,8 @@ def bodies(name: str) -> Iterator[Any]:
         for parameter in parameters:
             yield {**dict.fromkeys(parameters, "orders"), parameter: wrong}
             yield {**dict.fromkeys(parameters, 0), parameter: wrong}
+            yield {**dict.fromkeys(parameters), parameter: wrong}
+            yield {**{each: RIGHT.get(each) for each in parameters}, parameter: wrong}
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -110,6 +110,17 @@ def test_every_route_with_tokens_that_are_none(guarded: Guarded, name: str) -> N
             assert whole.encode() not in reply.body
 
 
+@pytest.mark.parametrize("ending", ["%0a", "%0A", "%0d%0a", "%00", "/", "%20", ";"])
+def test_a_path_that_is_nearly_one_is_none(guarded: Guarded, ending: str) -> None:
+    """A path with a line end behind it is asked for by the least role, so nothing may answer it."""
+    for name, (path, content) in SERVED.items():
+        for role in ("user", "system", "orders only"):
+            token = guarded.tokens[role]
+            status = guarded.host.ask(f"{path}{ending}", content, token=token).status
+            is_registry = path.startswith("/registry")  # where a slash makes no difference
+            assert status == 404 or (is_registry and status in {200, 403, 405}), (name, role)
+
+
 @pytest.mark.parametrize(
     "authorization",
     ["Bearer", "bearer  ", "Basic %%%", "Basic " + base64.b64encode(b"no colon").decode(),
@@ -290,6 +301,7 @@ FOREIGN_PAGES = [
     page("http://127.0.0.1:{port}", "Cross-Site"),
     page("http://127.0.0.1:{port}.evil.example"),
     page("http://evil.example@127.0.0.1:{port}"),
+    page("https://127.0.0.1:{port}"),
 ]
 
 
@@ -333,3 +345,29 @@ def test_a_password_that_a_browser_keeps_is_of_no_use_to_other_sites(guarded: Gu
     assert (refused.status, refused.json["error_code"]) == (403, 403)
     own = page(f"http://127.0.0.1:{guarded.host.port}") | {"Authorization": f"Basic {brought}"}
     assert guarded.host.ask("/registry/subjects", headers=own).status == 200
+
+
+def test_a_limited_tokens_writers_are_its_own(guarded: Guarded) -> None:
+    """By the name of another's writer it would learn of that one's sequences, and use them up."""
+    publish, last = f"{TOPICS}/publish", "/v1/api/writers/last-sequence"
+    orders, whole = guarded.tokens["orders only"], guarded.tokens["service"]
+
+    def sent(token: str, sequence: int, value: str) -> int:
+        message = {"topic": "orders", "writer": "w", "sequence": sequence, "in_order": True,
+                   "messages": [{"value": value}]}  # fmt: skip
+        return guarded.host.ask(publish, message, token=token).status
+
+    def last_of(token: str, writer: str = "w") -> int | None:
+        number: int | None = guarded.host.ask(last, {"writer": writer}, token=token).json[
+            "last_sequence"
+        ]
+        return number
+
+    assert [sent(whole, number, "theirs") for number in (0, 1)] == [200, 200]
+    assert last_of(orders) is None
+    assert [sent(orders, number, "own") for number in (0, 1, 2)] == [200, 200, 200]
+    assert (last_of(orders), last_of(whole)) == (2, 1)
+    assert sent(orders, 2, "own") == 200  # a repeat
+    assert sent(orders, 2, "other") == 409
+    assert sent(whole, 2, "theirs") == 200
+    assert last_of(whole, "orders-only/w") == 2  # as the log knows it

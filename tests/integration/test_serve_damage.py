@@ -205,8 +205,9 @@ def test_readyz_and_metrics_tell_of_it(host: ServedLog, topic: str) -> None:
     ready = host.ask("/readyz")
     assert ready.status == 200  # all other records are served
     assert ready.json["damaged"].startswith("1 damaged batch in 1 partition")
+    assert (ready.json["status"], len(ready.json["degraded"])) == ("degraded", 1)
     named = f'duolog_topic_partition_damaged_offsets{{topic="{topic}",partition="1"}} 10'
     assert named in host.ask("/metrics").body.decode()
     host.log.skip_to(topic, 1, 20)
-    assert "damaged" not in host.ask("/readyz").json
+    assert host.ask("/readyz").json == {"status": "ready", "writes": "ok"}
     assert "duolog_topic_partition_damaged_offsets{" not in host.ask("/metrics").body.decode()

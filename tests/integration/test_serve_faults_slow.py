@@ -179,6 +179,7 @@ def test_a_body_that_stops_coming_is_given_up_wherever_it_goes(
     assert rest(slow).startswith(b"HTTP/1.1 408 ")
     assert counted.late == [0, 1]
     assert host.ask("/registry/subjects").status == 200
+    assert "request.failed" not in host.said.getvalue()
 
 
 def test_a_body_that_comes_slowly_is_read(host: ServedLog, client: Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from duolog.bridge.http.callers import Caller, Role
+from duolog.bridge.http.tokens import add_token
 from duolog.bridge.members.model import Rules
+from duolog.bridge.metrics.bounds import MetricRules
 from duolog.bridge.metrics.names import POLLS_WAITING
 from duolog.clock import SystemClock
 from duolog.log.model import Record, TopicSettings
@@ -315,3 +319,47 @@ def test_arrow_tells_a_member_too(host: ServedLog) -> None:
     assert told[b"assigned"] == b"[0, 1, 2, 3]"
     assert told[b"member_id"]
     assert int(told[b"generation"]) > 0
+
+
+def test_limits_of_members_are_answered_by_name_and_end_with_those_that_leave(
+    tmp_path: Path,
+) -> None:
+    tokens = tmp_path / "tokens"
+    billing = add_token(tokens, Caller("billing", Role.SERVICE))
+    shipping = add_token(tokens, Caller("shipping", Role.SERVICE))
+    rules = Rules(max_members=3, max_members_per_token=2)
+    with served(tmp_path / "log", tokens=tokens, members=rules) as host:
+        host.log.create_topic("orders")
+
+        def join(group: str, token: str) -> Reply:
+            body = {"topic": "orders", "group_id": group, "session_timeout_seconds": 60}
+            return host.ask("/v1/api/topics/consume", {**body, "timeout_seconds": 0}, token=token)
+
+        first = join("one", billing)
+        assert (first.status, join("two", billing).status) == (200, 200)
+        refused = join("three", billing)
+        assert code(refused) == (429, "TokenLimitReached")
+        assert refused.headers["retry-after"] == "1"
+        assert "max_members_per_token" in refused.json["error"]
+        assert join("three", shipping).status == 200
+        refused = join("four", shipping)
+        assert code(refused) == (503, "TooManyMembers")
+        assert refused.headers["retry-after"] == "1"
+        gone = {"topic": "orders", "group_id": "one", "member_id": first.json["member_id"]}
+        assert host.ask("/v1/api/topics/leave", gone, token=billing).status == 200
+        assert join("four", shipping).status == 200
+
+
+def test_members_of_groups_are_summed_up_beyond_what_is_shown_alone(tmp_path: Path) -> None:
+    shown = MetricRules(max_group_partitions=1, groups_always=(re.compile("named"),))
+    with served(tmp_path / "log", metrics=shown) as host:
+        host.log.create_topic("orders")
+        for group, members in (("few", 1), ("many", 3), ("named", 1), ("other", 2)):
+            body = {"topic": "orders", "group_id": group, "session_timeout_seconds": 60}
+            for _ in range(members):
+                assert host.consume(**body).status == 200
+        text = host.ask("/metrics").body.decode()
+    line = r'^duolog_consumergroup_members\{consumergroup="(\w*)".* (\d)'
+    found = re.findall(line, text, re.MULTILINE)
+    assert dict(found) == {"many": "3", "named": "1", "": "3"}
+    assert text.count("duolog_consumergroup_seconds_since_rebalance{") == 2

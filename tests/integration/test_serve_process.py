@@ -415,7 +415,9 @@ def test_tokens_are_listed_replaced_and_taken_back(start: Start, tmp_path: Path)
     billing, eyes = [json.loads(line) for line in run("list", "--json").splitlines()]
     assert billing == {
         "name": "billing", "role": "dba", "topics": ["orders*"], "groups": ["billing-*"],
-        "tables": None, "expires_at": None, "expired": False,
+        "tables": None,
+        "subjects": None,
+        "where": None, "expires_at": None, "expired": False,
     }  # fmt: skip
     assert 3000 < eyes["expires_at"] - time.time() <= 3600
     second = run("rotate", "billing", "--overlap-seconds", "3600").strip()

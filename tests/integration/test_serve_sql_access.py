@@ -171,6 +171,9 @@ def test_system_tables_show_only_what_a_token_may_see(guarded: Guarded) -> None:
     groups = guarded.ask("SELECT group_id FROM system.topic_offsets", "reader").json["rows"]
     assert ["own-group"] in groups
     assert ["others-group"] not in groups
+    lags = "SELECT group_id, lag, lag_seconds >= 0 FROM system.topic_offsets"
+    assert guarded.ask(lags, "reader").json["rows"] == [["own-group", 1, True]]
+    assert ["others-group", 1, True] in guarded.ask(lags, "system").json["rows"]
 
 
 def test_a_source_that_feeds_topics_of_others_is_not_copied_to_ones_own(guarded: Guarded) -> None:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +18,7 @@ from duolog.errors import (
     DataFusionNotFound,
     InvalidSetting,
     InvalidSql,
+    LogClosed,
     QueryFailed,
     QueryTimedOut,
     QueryTooLarge,
@@ -458,3 +460,62 @@ def test_without_datafusion(shared: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(DataFusionNotFound, match=r"pip install 'duolog\[sql\]'"):
         run(shared, "SELECT 1")
     assert len(rows(shared, "CONSUME FROM big LIMIT 2")) == 2
+
+
+class _CallsCounted(CountingLog):
+    """Counts all calls by name."""
+
+    def __init__(self, log: Any) -> None:
+        super().__init__(log)
+        self.calls: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        self.calls[name] += 1
+        return super().__getattr__(name)
+
+
+@pytest.mark.parametrize(
+    ("sql", "times_asked"),
+    [
+        ("SELECT count(*) FROM system.topic_offsets", 0),
+        ("SELECT group_id, lag FROM system.topic_offsets", 0),
+        ("SELECT sum(lag_seconds) FROM system.topic_offsets", 1),
+        ("SELECT * FROM system.topic_offsets LIMIT 3", 1),
+        ("SELECT * FROM system.topics", 0),
+        ("SELECT * FROM system.partitions", 0),
+        ("SELECT * FROM system.mirror", 0),
+    ],
+)
+def test_what_a_system_table_asks_does_not_grow_with_groups_and_topics(
+    log: EmbeddedLog, sql: str, times_asked: int
+) -> None:
+    for topic in ("a", "b", "c"):
+        publish(log, topic, 1, 2, 3)
+    for number in range(300):
+        log.ack(f"g{number}", "abc"[number % 3], number % 2)
+    counted = _CallsCounted(log)
+    rows(counted, sql)
+    assert counted.read == []  # no record is fetched
+    assert counted.calls["record_times"] == times_asked
+    assert max(counted.calls[each] for each in counted.calls if each != "record_times") == 1
+    assert counted.calls["offsets"] == 0
+
+
+def test_a_system_table_is_the_same_wherever_a_query_reads_it(log: EmbeddedLog) -> None:
+    publish(log, "a", 1, 2, 3)
+    log.ack("g", "a", 0)
+    sql = (
+        "SELECT one.position, other.lag FROM system.topic_offsets AS one "
+        "JOIN system.topic_offsets AS other USING (group_id)"
+    )
+    assert rows(log, sql) == [{"position": 1, "lag": 2}]
+    assert rows(log, "SELECT (SELECT max(lag) FROM system.topic_offsets) AS lag") == [{"lag": 2}]
+
+
+def test_what_fails_while_a_system_table_is_read_is_told_by_name(log: EmbeddedLog) -> None:
+    class Closed(CountingLog):
+        def group_positions(self) -> Any:
+            raise LogClosed("The log is closed.")
+
+    with pytest.raises(LogClosed, match="The log is closed"):
+        rows(Closed(log), "SELECT * FROM system.topic_offsets")

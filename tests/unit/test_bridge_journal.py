@@ -35,7 +35,8 @@ def test_an_event_is_one_object_for_programs() -> None:
 
 
 @pytest.mark.parametrize(
-    "nasty", ["a\nINFO forged", "a b", 'say "x"', "a\x1b[2J", "", "\u2028", "k=v"]
+    "nasty",
+    ["a\nINFO forged", "a b", 'say "x"', "a\x1b[2J", "", "\u2028", "\u202egpj", "\x9b", "k=v"],
 )
 def test_nothing_that_is_said_can_forge_a_line(nasty: str) -> None:
     said = io.StringIO()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from duolog.bridge.http.looking import Looks, Share, Wanted
+from duolog.bridge.http.looking import Looks, Share, Wanted, without_bound
 from duolog.bridge.http.starts import AtOffsets, Begin
 from duolog.bridge.http.stored_pages import fetch_stored
 from duolog.bridge.members.coordinator import Place
@@ -44,7 +44,7 @@ def looks(
     partition: int | None = None,
 ) -> Looks[Fetched]:
     wanted = Wanted(log.topic(topic).id, group, partition, begin, 10, 1000)
-    return Looks(log, wanted, log.fetch)
+    return Looks(log, wanted, without_bound(log.fetch))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_member_reads_over_a_hole_up_to_what_is_in_kafka(
         wanted = Wanted(topic.id, "g", None, Latest(), 5000, 1 << 20)
         place = Place("m", 1, frozenset({0}), frozenset())
         fetch: Any = log.fetch if form == "decoded" else partial(fetch_stored, log)
-        found = Looks(log, wanted, fetch, Share(place, {0: upto})).look()
+        found = Looks(log, wanted, without_bound(fetch), Share(place, {0: upto})).look()
     offsets = [
         offset
         for page in found.pages

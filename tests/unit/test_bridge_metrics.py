@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 import duolog
 from duolog.bridge.metrics import names
+from duolog.bridge.metrics.bounds import MetricRules, shown_alone
 from duolog.bridge.metrics.exposition import exposition
 from duolog.bridge.metrics.looked_up import LookedUp
 from duolog.bridge.metrics.names import METRICS, Kind, Metric
 from duolog.bridge.metrics.tally import Tally
+from duolog.errors import InvalidSetting
 from duolog.log import LogOptions
+from duolog.log.access import Place
 from duolog.log.groups_seen import KafkaSeen
 from duolog.log.mirror_model import MirrorChange, MirrorTarget, Run
-from duolog.log.model import Record
+from duolog.log.model import Record, TopicSettings
 from tests.support.clock import ManualClock
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "http.md"
@@ -123,3 +128,118 @@ def test_a_group_is_told_of_on_both_sides(tmp_path: Path) -> None:
     assert found[names.GROUP_LAG] == [(native, 2.0), (kafka, 7.0)]
     assert found[names.GROUP_LAG_SECONDS] == [(native, 10.0), (kafka, 10.0)]
     assert [labels for labels, _ in found[names.GROUP_STALLED]] == [native]
+
+
+def rules(groups: int = 2, topics: int = 2, **named: str) -> MetricRules:
+    return MetricRules.of(
+        max_group_partitions=groups,
+        max_topic_partitions=topics,
+        groups_always=named.get("groups_always", ""),
+        topics_always=named.get("topics_always", ""),
+    )
+
+
+@pytest.mark.parametrize(
+    ("most", "named", "alone"),
+    [
+        (0, "", ""),
+        (1, "", "a"),
+        (3, "", "a"),  # the one with which the limit is reached is shown whole
+        (4, "", "ab"),
+        (9, "", "abcd"),
+        (0, "d", "d"),
+        (1, "b", "ab"),
+    ],
+)
+def test_what_matters_most_is_shown_alone(most: int, named: str, alone: str) -> None:
+    ranked = [("a", 3), ("b", 1), ("c", 1), ("d", 1)]
+    assert shown_alone(ranked, most, lambda key: key in named) == set(alone)
+
+
+class _TimesCounted:
+    """Passes all on, and counts how often and for how many places times are asked for."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+        self.asked: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        assert name not in {"fetch", "fetch_encoded", "offsets"}, "asked for each one by itself"
+        return getattr(self._log, name)
+
+    def record_times(self, places: Sequence[Place]) -> Any:
+        self.asked.append(len(places))
+        return self._log.record_times(places)
+
+
+def test_metrics_do_not_grow_with_groups_and_sums_stay_exact(tmp_path: Path) -> None:
+    clock = ManualClock(1_000_000)
+    with duolog.open_log(tmp_path / "log", options=LogOptions(clock=clock)) as log:
+        log.create_topic("orders", TopicSettings(partitions=2))
+        for partition in (0, 1):
+            records = [Record(b"%d" % n, partition=partition, ts_ms=n) for n in range(100)]
+            log.publish("orders", records)
+        for number in range(40):
+            log.ack(f"g{number:02}", "orders", 98 - number, 0)
+            clock.advance(seconds=1)
+        log.ack("g00", "orders", 49, 1)
+        counting = cast("Any", _TimesCounted(log))
+        looked_up = LookedUp(counting, clock, rules(3, groups_always="g2[01],none"))
+        found = looked_up.samples()
+        looked_up.samples()
+    lags = dict(found[names.GROUP_LAG])
+    together = ("", "", "", "native")
+    assert {labels[0] for labels in lags} == {"g00", "g39", "g20", "g21", ""}
+    assert sum(lags.values()) == sum(1 + number for number in range(40)) + 50
+    assert lags["g00", "orders", "1", "native"] == 50
+    stalled = dict(found[names.GROUP_STALLED])
+    assert stalled[together] == 39  # g01 moved first of those shown together
+    assert found[names.GROUPS] == [(("alone",), 4), (("together",), 36)]
+    for metric in (names.GROUP_POSITION, names.GROUP_LAG_SECONDS):
+        assert len(found[metric]) == 5
+        assert together not in dict(found[metric])
+    assert counting.asked == [5]  # once, for what is shown; the next look knows them
+
+
+def test_metrics_do_not_grow_with_topics(tmp_path: Path) -> None:
+    with duolog.open_log(tmp_path / "log") as log:
+        for number in range(10):
+            log.create_topic(f"t{number}")
+            log.publish(f"t{number}", Record(b"v" * (1 + 100 * number)))
+        total = sum(each.bytes for each in log.all_offsets())
+        found = LookedUp(log, ManualClock(), rules(topics=2, topics_always="t0")).samples()
+        whole = LookedUp(log, ManualClock()).samples()
+    assert {labels[0] for labels, _ in found[names.TOPIC_NEXT]} == {"t9", "t8", "t0"}
+    assert {labels[0] for labels, _ in found[names.TOPIC_BYTES]} == {"t9", "t8", "t0", ""}
+    assert sum(number for _, number in found[names.TOPIC_BYTES]) == total
+    assert found[names.TOPICS] == [(("alone",), 3), (("together",), 7)]
+    assert len(whole[names.TOPIC_BYTES]) == 10
+    assert whole[names.TOPICS] == [(("alone",), 10), (("together",), 0)]
+
+
+def test_counters_by_topic_are_bounded_and_never_go_down() -> None:
+    tally = Tally(rules(topics=2, topics_always="named-.*"))
+    for _ in range(2):
+        for topic in ("a", "b", "c", "d", "named-1"):
+            tally.add(names.CONSUMED, topic, by=5)
+    assert dict(tally.numbers(names.CONSUMED)) == {
+        ("a",): 10,
+        ("b",): 10,
+        ("",): 20,
+        ("named-1",): 10,
+    }
+
+
+def test_a_gauge_by_topic_shows_the_highest_and_forgets_what_is_over() -> None:
+    tally = Tally(rules(topics=1))
+    tally.put_topics(names.RETENTION_HELD, {"a": 1, "b": 7, "c": 2})
+    assert dict(tally.numbers(names.RETENTION_HELD)) == {("b",): 7, ("",): 3}
+    tally.put_topics(names.RETENTION_HELD, {"c": 2})
+    assert dict(tally.numbers(names.RETENTION_HELD)) == {("c",): 2}
+
+
+def test_limits_and_patterns_that_cannot_be_are_refused_by_name() -> None:
+    with pytest.raises(InvalidSetting, match="max_group_partitions must be 0 or more; got -1"):
+        rules(-1)
+    with pytest.raises(InvalidSetting, match=r"groups_always takes regular expressions.*'\(' is"):
+        rules(groups_always="billing, (")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 import pyarrow as pa
@@ -49,6 +49,10 @@ from duolog.settings import load_settings
 from duolog.sql import parse
 from duolog.sql.result import SqlResult
 
+if TYPE_CHECKING:
+    from duolog.bridge.visible_reads import VisibleTopics
+
+ALL_ROWS = cast("VisibleTopics", None)  # none of these callers has a condition
 LIMITED = Caller("limited", Role.DBA, ("orders*",), tables=("*",))
 ANYONE = Caller("anyone", Role.DBA)
 
@@ -130,8 +134,8 @@ def test_which_role_a_statement_asks_for(text: str) -> None:
 
 
 def test_a_limited_caller_sees_its_topics_and_no_others(log: EmbeddedLog) -> None:
-    seen = SeenLog(cast("LogAccess", log), LIMITED)
-    everything = SeenLog(cast("LogAccess", log), ANYONE)
+    seen = SeenLog(cast("LogAccess", log), LIMITED, ALL_ROWS)
+    everything = SeenLog(cast("LogAccess", log), ANYONE, ALL_ROWS)
     payments = log.topic("payments")
     reads: list[Callable[[Any], object]] = [
         seen.topic,
@@ -168,13 +172,13 @@ def test_an_alias_that_moves_leads_nowhere_new(log: EmbeddedLog) -> None:
                 log.create_topic("payments2", TopicSettings(alias="orders"))
             return found
 
-    moving = Moving(cast("LogAccess", log), LIMITED)
+    moving = Moving(cast("LogAccess", log), LIMITED, ALL_ROWS)
     with pytest.raises(UnknownTopic):
         moving.offsets("orders")
 
 
 def test_checks_come_before_anything_is_done(log: EmbeddedLog) -> None:
-    used = UsedLog(cast("LogAccess", log), LIMITED)
+    used = UsedLog(cast("LogAccess", log), LIMITED, ALL_ROWS)
     log.add_route("payments", Route("shop.cards", frozenset({Op.INSERT})))
     refused = [
         "CREATE TOPIC payments_new",
@@ -188,7 +192,7 @@ def test_checks_come_before_anything_is_done(log: EmbeddedLog) -> None:
         (statement,) = parse(text)
         with pytest.raises(ForbiddenTopic):
             used.check(statement)
-        UsedLog(cast("LogAccess", log), ANYONE).check(statement)
+        UsedLog(cast("LogAccess", log), ANYONE, ALL_ROWS).check(statement)
     for text in ("CREATE TOPIC orders_new", "DROP TOPIC orders_new", "SELECT * FROM payments"):
         used.check(*parse(text))
     with pytest.raises(ForbiddenTopic):
@@ -202,7 +206,7 @@ def test_checks_come_before_anything_is_done(log: EmbeddedLog) -> None:
 
 def asked_of(log: EmbeddedLog, caller: Caller, registry: Any = None) -> Callable[..., Any]:
     """What a process is answered, over the same frames, without the process."""
-    answering = Answering(SeenLog(cast("LogAccess", log), caller), lambda: registry)
+    answering = Answering(SeenLog(cast("LogAccess", log), caller, ALL_ROWS), lambda: registry)
 
     def ask(call: str, arguments: dict[str, Any]) -> Any:
         sent = json.loads(json.dumps({"call": call, "arguments": arguments}))

@@ -168,6 +168,14 @@ def test_a_record_comes_back_as_it_was(record: Record) -> None:
         (Start, 3, InvalidRequest),
         (Op, 77, InvalidRequest),
         (Filter, {"text": "a"}, InvalidRequest),
+        (Filter, {"text": [], "tree": {}}, InvalidRequest),
+        (Start, {"from": [[]]}, InvalidRequest),
+        (Route, {"table": "t", "ops": [1], "columns": [[]]}, InvalidRequest),
+        (Route, {"table": "t", "ops": [1], "partition_by": [None]}, InvalidRequest),
+        (str | None, {}, InvalidRequest),
+        (str, None, InvalidRequest),
+        (float, "1", InvalidRequest),
+        (int, None, InvalidRequest),
     ],
 )
 def test_what_no_side_would_send_is_refused(

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import json
 import os
+import re
+import textwrap
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from duolog.errors import InvalidSetting
 from duolog.log.options import LogOptions
-from duolog.settings import Settings, load_settings
+from duolog.settings import MirrorSettings, Settings, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +37,7 @@ def test_without_any_settings_a_log_is_opened_with_its_own_defaults() -> None:
 
 
 def test_every_setting_but_the_directory_is_an_option_of_the_log() -> None:
-    tables = {"avro", "kafka", "mirror", "registry", "serve", "topics", "sql"}
+    tables = {"avro", "kafka", "mirror", "registry", "serve", "topics", "sql", "members", "metrics"}
     others = {"log", "url", "token", *tables}
     assert set(Settings.model_fields) - others == set(LogOptions.__dataclass_fields__) - {
         "clock",
@@ -167,3 +172,50 @@ def test_an_interval_between_polls_is_taken_and_goes_nowhere(folder: Path) -> No
     assert settings.topics.poll_interval_ms == 50
     (folder / "duolog.toml").unlink()
     assert settings.host_options() == load_settings().host_options()
+
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide"
+
+
+def printed_settings() -> dict[str, Any]:
+    """The settings file that the guide prints."""
+    after = (GUIDE / "http.md").read_text().partition("\n## Settings\n")[2]
+    block = re.search(r"(?:^    .*\n|^\n)+", after[after.index("\n    [") :], re.MULTILINE)
+    assert block is not None
+    return tomllib.loads(textwrap.dedent(block[0]))
+
+
+def test_the_guide_prints_every_setting_of_a_host_with_its_default(folder: Path) -> None:
+    printed = printed_settings()
+    defaults = Settings()
+    (folder / "duolog.toml").write_text(_as_toml(printed))
+    loaded = load_settings()
+    for table in ("serve", "registry", "topics", "sql", "members", "metrics"):
+        known = getattr(defaults, table)
+        fields = set(type(known).model_fields) - {"poll_interval_ms"}  # taken, and without effect
+        assert set(printed[table]) == fields, table
+        for name in fields:
+            default = getattr(known, name)
+            assert default is None or getattr(getattr(loaded, table), name) == default, name
+
+
+def test_the_guide_names_every_setting_of_the_mirror_and_of_the_log() -> None:
+    guide = "".join(page.read_text() for page in GUIDE.glob("*.md"))
+    tables = {"serve", "registry", "topics", "sql", "members", "metrics", "mirror", "avro", "kafka"}
+    named = {*MirrorSettings.model_fields, *set(Settings.model_fields) - tables}
+    missing = {name for name in named if not re.search(rf"\b{name}\b", guide)}
+    assert not missing
+
+
+def _as_toml(tables: dict[str, Any]) -> str:
+    return "".join(
+        f"[{table}]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in found.items())
+        for table, found in tables.items()
+    )
+
+
+@pytest.mark.parametrize("text", ["max_group_partitions = -1", "groups_always = '('"])
+def test_what_metrics_cannot_show_is_refused_before_a_host_starts(folder: Path, text: str) -> None:
+    (folder / "duolog.toml").write_text(f"[metrics]\n{text}\n")
+    with pytest.raises(InvalidSetting, match=text.split(" ", maxsplit=1)[0]):
+        load_settings().host_options()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from duolog.errors import InvalidSetting
+from duolog.bridge.patterns import patterns_of
 
 EVERY_GROUP: Final = ".*"
 EXCLUDED_BY_DEFAULT: Final = "console-consumer-.*,connect-.*,__.*"
@@ -23,23 +23,10 @@ class GroupFilter:
     @classmethod
     def of(cls, groups: str = EVERY_GROUP, groups_exclude: str = EXCLUDED_BY_DEFAULT) -> Self:
         """From settings: expressions with commas between."""
-        return cls(_patterns("groups", groups), _patterns("groups.exclude", groups_exclude))
+        return cls(patterns_of("groups", groups), patterns_of("groups.exclude", groups_exclude))
 
     def takes(self, group: str) -> bool:
         """Whether a group's position is one on both sides."""
         return any(each.fullmatch(group) for each in self.included) and not any(
             each.fullmatch(group) for each in self.excluded
         )
-
-
-def _patterns(setting: str, text: str) -> tuple[re.Pattern[str], ...]:
-    patterns = []
-    for part in filter(None, map(str.strip, text.split(","))):
-        try:
-            patterns.append(re.compile(part))
-        except re.error as error:
-            raise InvalidSetting(
-                f"{setting} takes regular expressions with commas between; '{part}' is none: "
-                f"{error}."
-            ) from None
-    return tuple(patterns)

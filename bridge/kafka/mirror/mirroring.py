@@ -26,7 +26,8 @@ from duolog.log.mirror_model import Mirror
 from duolog.log.mirror_modes import MirrorMode, MirrorReport
 from duolog.log.model import Topic, TopicPartition
 
-_THREADS: Final = 6  # two encode at a time on two cores; the others wait for the log or the cluster
+_THREADS: Final = 6  # two encode at a time on two cores; the others wait for the log
+_ASKING_THREADS: Final = 4
 _FIRST_PAUSE_SECONDS: Final = 0.2
 _REPORTS_AT_ONCE: Final = 1000
 _LONGEST_TROUBLE: Final = 1000  # characters
@@ -79,11 +80,12 @@ class KafkaMirror:
     async def run(self) -> None:
         """Find the cluster, and mirror. What fails on the way is tried again."""
         threads = ThreadPoolExecutor(_THREADS, "duolog-mirror")
+        asking = ThreadPoolExecutor(_ASKING_THREADS, "duolog-mirror-asking")
         port = KafkaPort(self._settings)
         self._heads = Heads(self._log)
         watching: asyncio.Task[None] | None = None
         try:
-            shared = await self._begin(port, self._heads, threads)
+            shared = await self._begin(port, self._heads, threads, asking)
             watching = asyncio.create_task(self._heads.run())
             while True:
                 await self._look(shared)
@@ -98,6 +100,7 @@ class KafkaMirror:
             await port.close()
             self._heads.close()
             threads.shutdown(cancel_futures=True)
+            asking.shutdown(wait=False, cancel_futures=True)  # Kafka may be away for long
 
     def mirrors(self) -> Iterator[Mirror]:
         """How far each partition is, as of now: what the log has stored may be a moment behind.
@@ -139,7 +142,9 @@ class KafkaMirror:
             None if trouble is None else str(trouble),
         )
 
-    async def _begin(self, port: KafkaPort, heads: Heads, threads: ThreadPoolExecutor) -> Shared:
+    async def _begin(
+        self, port: KafkaPort, heads: Heads, threads: ThreadPoolExecutor, asking: ThreadPoolExecutor
+    ) -> Shared:
         """Find the cluster, and the log's producer id in it."""
         loop = asyncio.get_running_loop()
         pause = _FIRST_PAUSE_SECONDS
@@ -161,7 +166,7 @@ class KafkaMirror:
             else:
                 break
         self.trouble = None
-        topics = await loop.run_in_executor(threads, KafkaTopics, self._settings)
+        topics = await loop.run_in_executor(asking, KafkaTopics, self._settings)
         self._say("mirror.begins", cluster=self.cluster_id, producer=producer.producer_id)
         return Shared(
             self._log,
@@ -173,6 +178,7 @@ class KafkaMirror:
             heads,
             Budget(self._options.bytes_in_flight),
             threads,
+            asking,
             self._say,
             self._clock,
         )

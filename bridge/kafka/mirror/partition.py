@@ -191,9 +191,10 @@ class PartitionMirror:
 
     def _stands(self, phase: Phase, trouble: DuologError) -> None:
         phase = Phase.PAUSED if self._paused.is_set() else phase
-        if self.phase is not phase or str(trouble) != str(self.trouble or ""):
-            event = "mirror.halted" if phase is Phase.HALTED else "mirror.waits"
-            self._say(event, **shown(trouble))
+        if phase is not Phase.HALTED:  # each time: how often it is written is decided elsewhere
+            self._say("mirror.waits", **shown(trouble))
+        elif self.phase is not phase or str(trouble) != str(self.trouble or ""):
+            self._say("mirror.halted", **shown(trouble))
         self.phase, self.trouble = phase, trouble
         if isinstance(trouble, _RUNS_IN_DOUBT):
             self.settled = False
@@ -241,18 +242,21 @@ class PartitionMirror:
         self._sent = asyncio.Queue()
         works = (self._send(), self._collect(), self._keep(), self._until_paused())
         tasks = [asyncio.create_task(work) for work in works]
+        is_ending = False
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if self._paused.is_set():
                 await self._last_answers(tasks[0])
         except asyncio.CancelledError:
+            is_ending = True
             await self._last_answers(tasks[0])
             raise
         finally:
             for task in tasks:
                 task.cancel()
             ended = await asyncio.gather(*tasks, return_exceptions=True)
-            if self._under_way:  # what is on its way arrives before Kafka is asked how far it is
+            # What is on its way arrives before Kafka is asked how far it is.
+            if self._under_way and not is_ending:
                 await asyncio.wait(self._under_way, timeout=_LAST_ANSWERS_SECONDS)
         failures = [e for e in ended if e and not isinstance(e, asyncio.CancelledError)]
         raise failures[0] if failures else _Again

@@ -65,6 +65,7 @@ class Shared:
     heads: Heads
     budget: Budget
     threads: ThreadPoolExecutor
+    asking: ThreadPoolExecutor  # what may wait for Kafka for long, while the others go on
     say: Say
     clock: Clock = field(default_factory=SystemClock)
     portions: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_PORTIONS))
@@ -74,6 +75,11 @@ class Shared:
         """Do what blocks, or what takes the processor for long."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.threads, lambda: work(*args, **kwargs))
+
+    async def in_asking_thread(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Ask Kafka what only its blocking client can ask."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.asking, lambda: ask(*args, **kwargs))
 
 
 def shown(error: BaseException) -> dict[str, Any]:

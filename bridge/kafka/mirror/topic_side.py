@@ -81,9 +81,11 @@ class TopicSide:
         names = self.topic.name, self.kafka_topic
         if check_partitions(*names, self.topic.partitions, len(found.leaders)):
             grow = self._shared.topics.grow
-            await self._shared.in_thread(grow, self.kafka_topic, self.topic.partitions)
+            await self._shared.in_asking_thread(grow, self.kafka_topic, self.topic.partitions)
             found = await self._until_there(self.topic.partitions)
-        settings = await self._shared.in_thread(self._shared.topics.settings_of, self.kafka_topic)
+        settings = await self._shared.in_asking_thread(
+            self._shared.topics.settings_of, self.kafka_topic
+        )
         check_fit(self.kafka_topic, settings)
         self.limits = limits_of(settings)
         self._topic_id = found.topic_id
@@ -107,7 +109,9 @@ class TopicSide:
             self._shared.log.max_record_bytes, self._shared.settings.topic_settings
         )
         make = self._shared.topics.make
-        made = await self._shared.in_thread(make, self.kafka_topic, self.topic.partitions, settings)
+        made = await self._shared.in_asking_thread(
+            make, self.kafka_topic, self.topic.partitions, settings
+        )
         if not made:  # somebody else was quicker
             return await self._until_there(1)
         self._shared.say("mirror.topic_made", topic=self.topic.name, kafka_topic=self.kafka_topic)
@@ -115,7 +119,9 @@ class TopicSide:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _SEEN_WITHIN_SECONDS
         while loop.time() < deadline:  # brokers learn of a topic before they learn its settings
-            held = await self._shared.in_thread(self._shared.topics.settings_of, self.kafka_topic)
+            held = await self._shared.in_asking_thread(
+                self._shared.topics.settings_of, self.kafka_topic
+            )
             if all(held.get(name) == value for name, value in settings.items()):
                 break
             await asyncio.sleep(_ASK_AGAIN_SECONDS)

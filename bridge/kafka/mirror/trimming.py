@@ -50,7 +50,7 @@ class Trimming:
     async def _delete(self, mirror: Mirror, start: int) -> None:
         delete, topic = self._shared.topics.delete_before, self._side.kafka_topic
         upto = _kafka_start(mirror, start)
-        await self._shared.in_thread(delete, topic, self._where.partition, upto)
+        await self._shared.in_asking_thread(delete, topic, self._where.partition, upto)
         self._trimmed = start
 
 

@@ -22,6 +22,7 @@ from duolog.bridge.kafka.feed.hints import Hint, Hints
 from duolog.bridge.kafka.feed.polling import GroupPolling
 from duolog.bridge.kafka.feed.reading import GroupFeed
 from duolog.bridge.kafka.feed.records import MembersChanged
+from duolog.bridge.kafka.mirror.shared import Say, shown
 from duolog.bridge.kafka.positions.agenda import Agenda
 from duolog.bridge.kafka.positions.decisions import (
     Agreed,
@@ -75,8 +76,10 @@ class GroupSettling:
         mirrors: Mirrors | None = None,
         own: OwnCommits | None = None,
         clock: Callable[[], float] = time.monotonic,
+        say: Say = lambda *_, **__: None,
     ) -> None:
         """`own`: what the worker's own members commit."""
+        self._say = say
         self._log = log
         self._settings = settings
         self._groups = groups or GroupFilter.of()
@@ -91,6 +94,7 @@ class GroupSettling:
         self._mirrors_due_at = 0.0
         self._watching = False
         self._has_begun = False
+        self._is_at_work = False
         self._trouble: str | None = None
         self._pending: dict[str, tuple[Outcome, ...]] = {}
         self._refused: dict[str, str] = {}
@@ -99,9 +103,18 @@ class GroupSettling:
     def start(self) -> None:
         self._thread.start()
 
-    def close(self) -> None:
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it has reached Kafka, and may be in the middle of a step."""
+        return self._is_at_work
+
+    def ask_to_stop(self) -> None:
         """Stop after the step that is being done. What is pending goes on with the next one."""
         self._stopping.set()
+
+    def close(self) -> None:
+        """Stop, and wait until it has: for as long as Kafka may take to answer."""
+        self.ask_to_stop()
         if self._thread.ident is not None:
             self._thread.join()
 
@@ -170,7 +183,7 @@ class GroupSettling:
     def _run(self) -> None:
         pause = POLL_SECONDS
         while not self._stopping.is_set():
-            self._has_begun = False
+            self._has_begun = self._is_at_work = False
             try:
                 with closing(GroupCoordinator(self._settings, self._log.log_id)) as coordinator:
                     self._keep(coordinator)
@@ -178,6 +191,7 @@ class GroupSettling:
                 break
             except DuologError as error:  # Kafka or the host is away: begin anew
                 self._trouble = str(error)
+                self._say("groups.wait", **shown(error))
                 # A cluster that lets nobody in is not to be asked all the time.
                 pause = POLL_SECONDS if self._has_begun else min(2 * pause, LONGEST_PAUSE_SECONDS)
                 self._stopping.wait(pause)
@@ -187,6 +201,9 @@ class GroupSettling:
     def _keep(self, coordinator: GroupCoordinator) -> None:
         watch = StoredWatch(self._log, POLL_SECONDS)
         with closing(watch), closing(self._hints(coordinator)) as hints:
+            self._is_at_work = True
+            if self._stopping.is_set():
+                return
             settler = Settler(self._log, coordinator, hints, self._mirrors)
             settler.resume()
             self._places, self._mirrors_due_at = frozenset(), 0.0
@@ -204,6 +221,8 @@ class GroupSettling:
                 seen = settler.look(groups)
                 for group in groups:
                     self._look_at(settler, group, seen.get(group))
+                if self._trouble is not None:
+                    self._say("groups.go_on")
                 self._trouble, self._has_begun = None, True
 
     def _pause_seconds(self) -> float:

@@ -44,8 +44,8 @@ def new_producer_each_time() -> None:
     recovering.Recovery._check_target = lambda *_: None
     begin = mirroring.KafkaMirror._begin
 
-    async def begin_afresh(self: Any, port: Any, heads: Any, threads: Any) -> Any:
-        shared = await begin(self, port, heads, threads)
+    async def begin_afresh(self: Any, port: Any, *more: Any) -> Any:
+        shared = await begin(self, port, *more)
         return replace(shared, producer=await port.new_producer(self.cluster_id))
 
     mirroring.KafkaMirror._begin = begin_afresh

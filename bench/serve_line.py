@@ -17,9 +17,14 @@ class NotAnswered(Exception):
     """The host has refused, or hung up."""
 
 
+def request_body(content: Any) -> bytes:
+    """JSON as most clients write it."""
+    return json.dumps(content).encode()
+
+
 def request_of(path: str, content: Any) -> bytes:
     """A whole POST request, to be sent again and again."""
-    body = json.dumps(content).encode()
+    body = request_body(content)
     head = (
         f"POST /v1/api/topics/{path} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

@@ -39,6 +39,48 @@ def publish_paced(
             pass
 
 
+@dataclass(frozen=True, slots=True)
+class PublishedFlatOut:
+    """How many requests were answered."""
+
+    requests: int
+
+
+def publish_flat_out(
+    pipe: Connection, port: int, topic: str, publishers: int, records: int, seconds: float
+) -> None:
+    """For each word heard, publish so many records a request for so many seconds, each connection
+    as soon as it was answered; then say how many requests that were.
+    """
+    requests = [
+        request_of("publish", {"topic": topic, "messages": [message(number)] * records})
+        for number in range(publishers)
+    ]
+    with Lines(port, publishers) as lines:
+        pipe.send("connected")
+        try:
+            while pipe.recv():
+                pipe.send(PublishedFlatOut(_flat_out(lines, requests, seconds)))
+        except EOFError:  # nobody asks any more
+            pass
+
+
+def _flat_out(lines: Lines, requests: list[bytes], seconds: float) -> int:
+    end = time.perf_counter() + seconds
+    answered, under_way = 0, 0
+    for nth, request in enumerate(requests):
+        lines[nth].ask(request)
+        under_way += 1
+    while under_way:
+        for nth in lines.answered(1):
+            answered += 1
+            if time.perf_counter() < end:
+                lines[nth].ask(requests[nth])
+            else:
+                under_way -= 1
+    return answered
+
+
 def message(publisher: int) -> dict[str, str]:
     """A message of the size that all benchmarks have."""
     key = f"publisher-{publisher:02}"

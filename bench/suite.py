@@ -18,6 +18,7 @@ from bench.mirror_groups import MirrorGroupsBenchmark
 from bench.publish import PublishBenchmark
 from bench.routing import RoutingBenchmark
 from bench.scratch import Scratch
+from bench.serve_bulk import ServeBulkBenchmark
 from bench.serve_consume import ServeConsumeBenchmark
 from bench.serve_idle import ServeIdleBenchmark
 from bench.serve_polls import ServePollsBenchmark
@@ -53,6 +54,7 @@ def all_benchmarks(flat_records: int) -> dict[str, Benchmark]:
         AvroEncodeBenchmark(),
         AvroDecodeBenchmark(),
         ServePublishBenchmark(),
+        ServeBulkBenchmark(),
         ServeConsumeBenchmark(),
         ServePollsBenchmark(),
         ServeIdleBenchmark(),

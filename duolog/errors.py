@@ -14,6 +14,7 @@
     │   ├── InvalidSql              a statement; points at the word
     │   ├── TooManyHeaders          of a record, or of all that a request publishes
     │   ├── TooManyValues           JSON of more values than a host parses for one request
+    │   ├── RequestTooLarge         would take more memory than a host gives to all large requests
     │   └── InvalidSchema           an Avro schema that cannot be used
     ├── NotFound
     │   ├── UnknownTopic
@@ -236,6 +237,7 @@ __all__ = [
     "RestoreUnfinished",
     "RocksDBNotFound",
     "RouteTaken",
+    "RequestTooLarge",
     "SequenceContentMismatch",
     "SequenceGap",
     "SequenceOutOfOrder",
@@ -365,6 +367,10 @@ class TooManyHeaders(InvalidRequest):
 
 class TooManyValues(InvalidRequest):
     """A request's JSON has more values, in all or in one of its records, than a host parses."""
+
+
+class RequestTooLarge(InvalidRequest):
+    """To work on a request would take more memory than a host gives to all large ones together."""
 
 
 class NotFound(DuologError):

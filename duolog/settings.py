@@ -100,8 +100,10 @@ class ServeSettings(BaseModel):
     max_record_headers: int = 1000
     max_request_headers: int = 100_000
     max_record_values: int = 100_000
-    max_request_values: int = 1_000_000
+    max_request_values: int = 700_000
     max_large_requests: int = 256
+    max_bytes_at_once: ByteSize = ByteSize(64 << 20)
+    large_request_memory: ByteSize = ByteSize(128 << 20)
     max_connections: int = 10_000
     headers_within_seconds: FiniteFloat = 10.0
     body_silence_seconds: FiniteFloat = 30.0
@@ -274,6 +276,8 @@ class Settings(BaseSettings):
             TopicRules(**self.topics.model_dump(exclude={"poll_interval_ms"})),
             BodyLimits(
                 int(self.serve.max_body_bytes),
+                int(self.serve.max_bytes_at_once),
+                large_request_memory=int(self.serve.large_request_memory),
                 max_record_headers=self.serve.max_record_headers,
                 max_request_headers=self.serve.max_request_headers,
                 max_record_values=self.serve.max_record_values,

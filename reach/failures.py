@@ -21,6 +21,7 @@ from duolog.errors import (
     NotFound,
     OffsetOutOfRange,
     RecordTooLarge,
+    RequestTooLarge,
     TooBusy,
     WriterFault,
     WritesRefused,
@@ -28,6 +29,7 @@ from duolog.errors import (
 
 _STATUSES: Final[tuple[tuple[type[DuologError], int], ...]] = (
     (RecordTooLarge, 413),
+    (RequestTooLarge, 413),
     (InvalidRequest, 400),
     (HostRefused, 401),
     (NotFound, 404),

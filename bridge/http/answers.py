@@ -29,6 +29,7 @@ from duolog.errors import (
     QueryStopped,
     RecordTooLarge,
     RegistryUnreachable,
+    RequestTooLarge,
     TokenLimitReached,
     TooBusy,
     TooManyOpenFiles,
@@ -44,6 +45,7 @@ BUSY_RETRY_SECONDS = 1
 
 _STATUS: tuple[tuple[type[DuologError], int], ...] = (
     (RecordTooLarge, 413),
+    (RequestTooLarge, 413),
     (InvalidRequest, 422),
     (Undecodable, 422),
     (NotFound, 404),

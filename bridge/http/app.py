@@ -100,7 +100,7 @@ def host_app(host: Host, *, registry: Any, internal: APIRouter | None = None) ->
             access.HEARTBEAT: Endpoint(HeartbeatRequest, topics.heartbeat),
             access.LEAVE: Endpoint(LeaveRequest, topics.leave),
             access.OFFSETS: Endpoint(OffsetsRequest, topics.latest_offsets),
-            access.PUBLISH: Endpoint(PublishRequest, topics.publish),
+            access.PUBLISH: Endpoint(PublishRequest, topics.publish, keeps_content=True),
             access.LAST_SEQUENCE: Endpoint(LastSequenceRequest, topics.last_sequence),
             access.SQL: Endpoint(SqlRequest, sql.sql),
         },

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from duolog.bridge.http.access import API
 from duolog.bridge.http.answers import BUSY_RETRY_SECONDS, Refusal
+from duolog.bridge.http.callers import ANYBODY, Caller
+from duolog.bridge.http.gate import CALLER
 from duolog.bridge.http.rules import BodyLimits
+from duolog.server.json_pieces import SMALL_BYTES
 
 _WITH_BODY = ("POST", "PUT", "PATCH")
 
@@ -22,13 +26,78 @@ class _ClientLeft(Exception):
     pass
 
 
+class _HeldBodies:
+    """How many bytes of large bodies are there at once. Small ones are bounded by connections, and
+    do not wait for what others send.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._by_caller: Counter[Caller] = Counter()
+
+    def add(self, caller: Caller, size: int) -> None:
+        """A caller sends so much more. Refused where there are too many."""
+        held = self._by_caller
+        if held.total() + size > self._most_bytes:
+            raise _Refused(
+                Refusal(
+                    503,
+                    "TooBusy",
+                    "The host has as many bytes of requests under way as it takes. Try again.",
+                    retry_after_seconds=BUSY_RETRY_SECONDS,
+                )
+            )
+        if caller is not ANYBODY and 2 * (held[caller] + size) > self._most_bytes:
+            raise _Refused(
+                Refusal(
+                    429,
+                    "TokenLimitReached",
+                    "The requests of this token that are under way are as large as one token's "
+                    "may be. Send the next when one was answered.",
+                    retry_after_seconds=BUSY_RETRY_SECONDS,
+                )
+            )
+        held[caller] += size
+
+    def drop(self, caller: Caller, size: int) -> None:
+        self._by_caller[caller] -= size
+        if not self._by_caller[caller]:
+            del self._by_caller[caller]
+
+
+class _Body:
+    """A body that comes in, and what of it counts."""
+
+    def __init__(self, held: _HeldBodies, caller: Caller) -> None:
+        self._held = held
+        self._caller = caller
+        self._pieces: list[bytes] = []
+        self._counted = 0
+        self.size = 0
+
+    def add(self, piece: bytes) -> None:
+        self.size += len(piece)
+        self._pieces.append(piece)
+        if self.size > SMALL_BYTES:
+            self._held.add(self._caller, self.size - self._counted)
+            self._counted = self.size
+
+    def joined(self) -> bytes:
+        """The whole of it, once."""
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)
+
+    def drop(self) -> None:
+        self._held.drop(self._caller, self._counted)
+
+
 class Bodies:
     """In front of the endpoints below /v1/api/. Others have limits of their own."""
 
     def __init__(self, application: ASGIApp, limits: BodyLimits) -> None:
         self._application = application
         self._limits = limits
-        self._held_bytes = 0
+        self._held = _HeldBodies(limits.max_bytes_at_once)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if (
@@ -38,18 +107,18 @@ class Bodies:
         ):
             await self._application(scope, receive, send)
             return
-        body = bytearray()
+        body = _Body(self._held, scope[CALLER])
         try:
             await self._read(scope, receive, body)
-            await self._application(scope, _replay(bytes(body), receive), send)
+            await self._application(scope, _replay(body.joined(), receive), send)
         except _Refused as error:
             await error.refusal.response()(scope, receive, send)
         except _ClientLeft:
             return
         finally:
-            self._held_bytes -= len(body)
+            body.drop()
 
-    async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> None:
+    async def _read(self, scope: Scope, receive: Receive, body: _Body) -> None:
         headers = dict(scope["headers"])
         kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if kind != b"application/json":
@@ -72,24 +141,14 @@ class Bodies:
                 Refusal(408, "RequestTimeout", "The body did not arrive in time. Send it again.")
             ) from None
 
-    async def _take(self, receive: Receive, body: bytearray) -> bool:
+    async def _take(self, receive: Receive, body: _Body) -> bool:
         """Read on; whether there is more."""
         message = await receive()
         if message["type"] == "http.disconnect":
             raise _ClientLeft
         piece: bytes = message.get("body", b"")
-        self._check_size(len(body) + len(piece))
-        if self._held_bytes + len(piece) > self._limits.max_bytes_at_once:
-            raise _Refused(
-                Refusal(
-                    503,
-                    "TooBusy",
-                    "The host has as many bytes of requests under way as it takes. Try again.",
-                    retry_after_seconds=BUSY_RETRY_SECONDS,
-                )
-            )
-        self._held_bytes += len(piece)
-        body += piece
+        self._check_size(body.size + len(piece))
+        body.add(piece)
         return bool(message.get("more_body"))
 
     def _check_size(self, size: int) -> None:
@@ -106,13 +165,13 @@ class Bodies:
 
 def _replay(body: bytes, receive: Receive) -> Receive:
     """What was read, and then what comes after it: that the client has left."""
-    is_given = False
+    given: bytes | None = body
 
     async def again() -> Message:
-        nonlocal is_given
-        if is_given:
+        nonlocal given
+        if given is None:
             return await receive()
-        is_given = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        content, given = given, None
+        return {"type": "http.request", "body": content, "more_body": False}
 
     return again

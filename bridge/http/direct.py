@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
@@ -18,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from duolog.bridge.http.answers import refusal_of
 from duolog.bridge.http.asking import RequestRefused
 from duolog.bridge.http.host import Host
-from duolog.bridge.http.parsing import parsed_large, parsed_small
+from duolog.bridge.http.parsing import memory_of_large, parsed_large, parsed_small
 from duolog.errors import DuologError
 from duolog.server.json_pieces import SMALL_BYTES
 
@@ -29,6 +30,7 @@ class Endpoint:
 
     model: type[BaseModel]
     run: Callable[[Request, Any], Awaitable[Response]]
+    keeps_content: bool = False  # until it has answered; others wait with little of a large body
 
 
 class Direct:
@@ -47,17 +49,26 @@ class Direct:
             await self._application(scope, receive, send)
             return
         try:
-            asked = await self._parsed(endpoint.model, (await receive())["body"])
-            response = await endpoint.run(Request(scope, receive), asked)
+            body: bytes = (await receive())["body"]
+            request = Request(scope, receive)
+            if len(body) <= SMALL_BYTES:
+                asked = parsed_small(endpoint.model, body, self._host.body_limits)
+                response = await endpoint.run(request, asked)
+            else:
+                response = await self._answer_to_large(endpoint, request, body)
         except RequestRefused as refused:
             response = refused.refusal.response()
         except DuologError as error:
             response = refusal_of(error).response()
         await response(scope, receive, send)
 
-    async def _parsed(self, model: type[BaseModel], body: bytes) -> BaseModel:
-        """Raises RequestRefused and InvalidRequest; TooBusy where too many are large."""
-        limits = self._host.body_limits
-        if len(body) <= SMALL_BYTES:
-            return parsed_small(model, body, limits)
-        return await self._host.parsers.run(lambda: parsed_large(model, body, limits))
+    async def _answer_to_large(self, endpoint: Endpoint, request: Request, body: bytes) -> Response:
+        host = self._host
+        parse = partial(parsed_large, endpoint.model, body, host.body_limits)
+        with host.request_memory.request() as memory:
+            size = await host.parsers.run(partial(memory_of_large, body, host.body_limits))
+            await memory.wait_for(size)
+            asked = await host.parsers.run(parse)
+            if endpoint.keeps_content:
+                return await endpoint.run(request, asked)
+        return await endpoint.run(request, asked)

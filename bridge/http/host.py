@@ -30,6 +30,7 @@ from duolog.bridge.visible_reads import VisibleTopics
 from duolog.bridge.waiting import WaitingRoom, in_kafka
 from duolog.clock import Clock
 from duolog.log import EmbeddedLog, LogAccess
+from duolog.server.request_memory import RequestMemory
 
 if TYPE_CHECKING:
     from duolog.avro.reading import ValueReader
@@ -55,6 +56,7 @@ class Host:
     member_rules: MemberRules = field(default_factory=MemberRules)
     metric_rules: MetricRules = field(default_factory=MetricRules)
     members: Coordinator = field(init=False)
+    request_memory: RequestMemory = field(init=False)  # of large requests
     parsers: Workers = field(init=False)  # of large bodies
     readers: Workers = field(init=False)
     writers: Workers = field(init=False)
@@ -70,6 +72,9 @@ class Host:
 
     def __post_init__(self) -> None:
         self.room = WaitingRoom(self.log)
+        self.request_memory = RequestMemory(
+            self.body_limits.large_request_memory, self.body_limits.max_large_requests
+        )
         self.value_reader = value_reader_of(self.log)
         self.visible = VisibleTopics(self.log, self.value_reader)
         self.groups = HostGroups(self.log, self.tally, self.journal, lambda: self.kafka_worker)
@@ -99,9 +104,7 @@ class Host:
 
     def open(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self.parsers = Workers(
-            "large request", PARSE_THREADS, most_under_way=self.body_limits.max_large_requests
-        )
+        self.parsers = Workers("large request", PARSE_THREADS)
         self.readers = Workers("read", READ_THREADS)
         self.writers = Workers("write", WRITE_THREADS)
         self.watchers = Workers("watch", 1)

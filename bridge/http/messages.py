@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from duolog.bridge.http.models import NewHeader, NewMessage
@@ -14,6 +15,11 @@ from duolog.log.model import Op, PayloadMode, Record
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _OPS = {op.word: op for op in Op if op.word is not None}
 _PAYLOADS = {payload.word: payload for payload in PayloadMode if payload.word is not None}
+
+
+def records_of(messages: Iterable[NewMessage]) -> list[Record]:
+    """Messages in their order. Raises InvalidRecord."""
+    return list(map(record_of, messages))
 
 
 def record_of(message: NewMessage) -> Record:

@@ -303,7 +303,7 @@ class NewMessage(Request):
     payload: str | None = Field(None, description="Base64, instead of value.")
     key: Any = Field(None, description="Text, or JSON that is written compactly.")
     key_base64: str | None = None
-    headers: list[NewHeader] = Field([], max_length=1000, fail_fast=True)
+    headers: list[NewHeader] = Field(default_factory=list, max_length=1000, fail_fast=True)
     partition_id: Partition | None = None
     op: str | None = None
     source_table: str | None = None

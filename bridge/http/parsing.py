@@ -24,7 +24,8 @@ from duolog.bridge.http.rules import BodyLimits
 from duolog.errors import TooManyHeaders, TooManyValues
 from duolog.log.model import Record
 from duolog.server import json_pieces
-from duolog.server.json_pieces import check_unicode, has_surrogates, read_object
+from duolog.server.json_pieces import check_unicode, count_values, has_surrogates, read_object
+from duolog.server.request_memory import memory_of
 from duolog.server.text import is_utf8
 
 T = TypeVar("T")
@@ -40,6 +41,14 @@ def parsed_small(model: type[BaseModel], body: bytes, limits: BodyLimits) -> Bas
         for number, message in enumerate(messages):
             headers.count(number, message)
     return _validated(model, found)
+
+
+def memory_of_large(body: bytes, limits: BodyLimits) -> int:
+    """About how much memory a large body takes, for a thread. Raises TooManyValues."""
+    values = count_values(body)
+    if values > limits.max_request_values:
+        raise _too_many_values("", limits)
+    return memory_of(body, values)
 
 
 def parsed_large(model: type[BaseModel], body: bytes, limits: BodyLimits) -> BaseModel:

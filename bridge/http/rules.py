@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from duolog.errors import InvalidSetting
 from duolog.log.record_check import MAX_HEADERS
 from duolog.server.json_pieces import MOST_VALUES_IN_A_PIECE, SMALL_BYTES
+from duolog.server.request_memory import MEMORY_BYTES, MOST_REQUESTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,14 @@ class BodyLimits:
     """How much of a request's body is taken in, and parsed."""
 
     max_body_bytes: int = 8 << 20  # of one request
-    max_bytes_at_once: int = 256 << 20  # of all requests that are under way
+    max_bytes_at_once: int = 64 << 20  # of all large requests; one token may have half of it
+    large_request_memory: int = MEMORY_BYTES  # to work on all of them, by an estimate
     read_within_seconds: float = 60.0
     max_record_headers: int = MAX_HEADERS
     max_request_headers: int = 100_000  # of all its messages
     max_record_values: int = MOST_VALUES_IN_A_PIECE  # in the JSON of one message or row
-    max_request_values: int = 1_000_000
-    max_large_requests: int = 256  # that are parsed, or wait for it
+    max_request_values: int = 700_000
+    max_large_requests: int = MOST_REQUESTS  # that are worked on, or wait for it
 
     def __post_init__(self) -> None:
         for name, least, most in (
@@ -49,6 +51,8 @@ class BodyLimits:
             ("max_record_values", SMALL_BYTES, None),  # small bodies are not counted
             ("max_request_values", SMALL_BYTES, None),
             ("max_large_requests", 1, None),
+            ("max_bytes_at_once", 1, None),
+            ("large_request_memory", 1 << 20, None),
         ):
             value = getattr(self, name)
             if value < least or (most is not None and value > most):

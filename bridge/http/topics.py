@@ -12,7 +12,7 @@ from duolog.bridge.groups import LONGEST_WAIT_SECONDS
 from duolog.bridge.http.answers import json_response
 from duolog.bridge.http.asking import caller_of, check_table, topic_for
 from duolog.bridge.http.host import Host
-from duolog.bridge.http.messages import op_of, record_of
+from duolog.bridge.http.messages import op_of, records_of
 from duolog.bridge.http.models import (
     AckRequest,
     HeartbeatRequest,
@@ -38,19 +38,7 @@ class Topics:
         placed = await (
             self._messages(request, ask) if ask.messages is not None else self._rows(request, ask)
         )
-        return json_response(
-            {
-                "offsets": [
-                    {
-                        "topic": each.topic,
-                        "topic_id": each.topic_id,
-                        "partition_id": each.partition,
-                        "offset": each.offset,
-                    }
-                    for each in placed
-                ]
-            }
-        )
+        return published_answer(placed)
 
     async def _messages(self, request: Request, ask: PublishRequest) -> Sequence[Placed]:
         log = self._host.log
@@ -68,13 +56,13 @@ class Topics:
             return await self._host.writers.run(
                 lambda: log.publish(
                     topic.id,
-                    list(map(record_of, messages)),
+                    records_of(messages),
                     writer=writer,
                     sequence=sequence,
                     in_order=ask.in_order,
                 )
             )
-        records = list(map(record_of, messages))
+        records = records_of(messages)
         return await self._host.landing.result(
             lambda then: log.publish_then(
                 topic.id, records, then, writer=writer, sequence=sequence, in_order=ask.in_order
@@ -176,3 +164,20 @@ class Topics:
                 ]
             }
         )
+
+
+def published_answer(placed: Sequence[Placed]) -> Response:
+    """Where each record lies."""
+    return json_response(
+        {
+            "offsets": [
+                {
+                    "topic": each.topic,
+                    "topic_id": each.topic_id,
+                    "partition_id": each.partition,
+                    "offset": each.offset,
+                }
+                for each in placed
+            ]
+        }
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any, Final
 
@@ -10,25 +11,40 @@ from anyio import CapacityLimiter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from duolog.errors import DuologError, InvalidRequest, RecordTooLarge, TooBusy, TooManyValues
+from duolog.errors import DuologError, InvalidRequest, RecordTooLarge, TooManyValues
 from duolog.reach.failures import failure_of, status_of
 from duolog.reach.protocol import PROTOCOL_HEADER, VERSION
 from duolog.server import json_pieces
 from duolog.server.json_pieces import SMALL_BYTES
+from duolog.server.request_memory import LargeRequest, memory_of, memory_of_bytes
 from duolog.server.text import is_utf8
 
+_BYTES_A_VALUE: Final = 600  # a call may have any number of records, each with its answer
+_READ_WITHIN_SECONDS: Final = 60.0
 OUR_HEADERS: Final = {PROTOCOL_HEADER: str(VERSION), "Cache-Control": "no-store"}
 
 
-class BodyRoom:
-    """How many bytes of bodies are worked on at once. Used from one event loop only."""
+class JsonBodies:
+    """Reads and parses bodies: small ones at once, large ones in a few threads. These do not wait
+    for memory: a client that is told to come again knows that the host lives.
 
-    def __init__(self, max_bytes: int, max_together_bytes: int) -> None:
+    Used from one event loop.
+    """
+
+    def __init__(self, threads: int, max_bytes: int) -> None:
+        self._limit = CapacityLimiter(threads)
         self._max_bytes = max_bytes
-        self._room_bytes = max_together_bytes
 
-    def take(self, request: Request) -> int:
-        """Make room for a request's body, to be given back; how much it is."""
+    async def of(self, request: Request, memory: LargeRequest) -> dict[str, Any]:
+        """The JSON object of a request; no server lets a body be longer than it was declared."""
+        declared = self._declared(request)
+        if declared <= SMALL_BYTES:
+            return parsed_object(await request.body())
+        body = await _read(request, memory)
+        memory.take_now(await anyio.to_thread.run_sync(_memory_of, body, limiter=self._limit))
+        return await anyio.to_thread.run_sync(parsed_large_object, body, limiter=self._limit)
+
+    def _declared(self, request: Request) -> int:
         declared = declared_bytes(request)
         if declared is None:
             raise InvalidRequest("A request comes with its Content-Length.")
@@ -37,27 +53,24 @@ class BodyRoom:
                 f"A request of {declared} bytes is over the limit of {self._max_bytes}. Send fewer "
                 "records at once."
             )
-        if declared > self._room_bytes:
-            raise TooBusy("The host has its hands full of large requests. Try again soon.")
-        self._room_bytes -= declared
         return declared
 
-    def give_back(self, taken_bytes: int) -> None:
-        self._room_bytes += taken_bytes
+
+async def _read(request: Request, memory: LargeRequest) -> bytes:
+    """A body, with memory for as much of it as has come."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_READ_WITHIN_SECONDS):
+            async for piece in request.stream():
+                memory.take_now(memory_of_bytes(len(body) + len(piece)))
+                body += piece
+    except TimeoutError:
+        raise InvalidRequest("The request's body did not arrive in time. Send it again.") from None
+    return bytes(body)
 
 
-class JsonBodies:
-    """Parses bodies: small ones at once, large ones in a few threads. Used from one event loop."""
-
-    def __init__(self, threads: int) -> None:
-        self._limit = CapacityLimiter(threads)
-
-    async def of(self, request: Request) -> dict[str, Any]:
-        """The JSON object of a request; no server lets a body be longer than it was declared."""
-        body = await request.body()
-        if len(body) <= SMALL_BYTES:
-            return parsed_object(body)
-        return await anyio.to_thread.run_sync(parsed_large_object, body, limiter=self._limit)
+def _memory_of(body: bytes) -> int:
+    return memory_of(body, json_pieces.count_values(body), _BYTES_A_VALUE)
 
 
 def parsed_object(content: bytes | str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -21,7 +22,6 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from duolog.bridge.internal.admission import Admission
 from duolog.bridge.internal.bodies import (
     OUR_HEADERS,
-    BodyRoom,
     JsonBodies,
     json_answer,
     json_text,
@@ -37,6 +37,7 @@ from duolog.log.owner import host_hint
 from duolog.reach.calls import CALLS, SETTLE_GROUP
 from duolog.reach.failures import failure_of
 from duolog.reach.protocol import PREFIX, VERSION
+from duolog.server.request_memory import RequestMemory
 
 if TYPE_CHECKING:
     from duolog.bridge.groups import HostGroups
@@ -46,8 +47,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
 
-MAX_BODY_BYTES: Final = 64 << 20
-MAX_BODIES_BYTES: Final = 512 << 20
+MAX_BODY_BYTES: Final = 32 << 20
 MAX_PART_BYTES: Final = 4 << 30
 _THREADS: Final = 16
 _PARSE_THREADS: Final = 2  # of large requests; they share Python's lock with the event loop
@@ -67,8 +67,8 @@ def internal_router(
     admits: Callable[[str, str], bool] | None = None,
     room: WaitingRoom | None = None,
     groups: HostGroups | None = None,
+    memory: RequestMemory | None = None,
     max_body_bytes: int = MAX_BODY_BYTES,
-    max_bodies_bytes: int = MAX_BODIES_BYTES,
     max_part_bytes: int = MAX_PART_BYTES,
 ) -> APIRouter:
     """`local` knows who can read the secret of the log's folder; they may do everything. In `room`
@@ -81,7 +81,8 @@ def internal_router(
         log,
         Admission(log.log_id, local, admits),
         room or WaitingRoom(log),
-        BodyRoom(max_body_bytes, max_bodies_bytes),
+        memory or RequestMemory(),
+        JsonBodies(_PARSE_THREADS, max_body_bytes),
     )
     routes.uploads = StagedUploads(log, routes.in_thread, max_part_bytes)
     routes.dispatch = Dispatch(log, routes.uploads, groups)
@@ -98,13 +99,18 @@ class _Routes:
     dispatch: Dispatch
 
     def __init__(
-        self, log: EmbeddedLog, admission: Admission, room: WaitingRoom, bodies: BodyRoom
+        self,
+        log: EmbeddedLog,
+        admission: Admission,
+        room: WaitingRoom,
+        memory: RequestMemory,
+        bodies: JsonBodies,
     ) -> None:
         self._log = log
         self._admission = admission
         self._room = room
+        self._memory = memory
         self._bodies = bodies
-        self._json_bodies = JsonBodies(_PARSE_THREADS)
         self._limit = CapacityLimiter(_THREADS)
         self._long_limit = CapacityLimiter(_LONG_THREADS)
         self._waiting_limit = CapacityLimiter(_WAITING_THREADS)
@@ -164,9 +170,9 @@ class _Routes:
             raise InvalidRequest(
                 f"The host has no call '{name}'. Use the same Duolog on both sides."
             )
-        taken = self._bodies.take(request)
-        try:
-            work = partial(self.dispatch.run, call, await self._json_bodies.of(request))
+        with ExitStack() as ending:
+            memory = ending.enter_context(self._memory.request())
+            work = partial(self.dispatch.run, call, await self._bodies.of(request, memory))
             if not call.is_long:
                 return json_answer({"result": await self.in_thread(work)})
             limit = self._waiting_limit if call is SETTLE_GROUP else self._long_limit
@@ -175,10 +181,8 @@ class _Routes:
             )
             self._under_way.add(task)  # a task that nobody holds may be collected
             task.add_done_callback(self._under_way.discard)
-            late, taken = taken, 0
-            task.add_done_callback(lambda _: self._bodies.give_back(late))
-        finally:
-            self._bodies.give_back(taken)
+            later = ending.pop_all()
+            task.add_done_callback(lambda _: later.close())
         await asyncio.wait({task}, timeout=_BEAT_SECONDS)
         if task.done():
             return json_answer({"result": task.result()})
@@ -190,11 +194,8 @@ class _Routes:
         return Response(content, 200, OUR_HEADERS, "application/octet-stream")
 
     async def _wait(self, request: Request) -> Response:
-        taken = self._bodies.take(request)
-        try:
-            wanted = await self._json_bodies.of(request)
-        finally:
-            self._bodies.give_back(taken)
+        with self._memory.request() as memory:
+            wanted = await self._bodies.of(request, memory)
         try:
             seconds = min(float(wanted["seconds"]), _LONGEST_WAIT_SECONDS)
             stored = int(wanted["positions_stored"]) if "positions_stored" in wanted else None

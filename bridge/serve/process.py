@@ -30,7 +30,11 @@ from duolog.clock import Clock
 from duolog.log import EmbeddedLog
 from duolog.log.damage_model import DamagedOffsets
 from duolog.server.listener import listen, taken
-from duolog.server.run import allow_many_connections, keep_files_private
+from duolog.server.run import (
+    allow_many_connections,
+    keep_files_private,
+    spare_the_garbage_collector,
+)
 
 _SWITCH_SECONDS = 0.0001  # of Python's lock: a publish takes it five times, between reads of others
 
@@ -94,6 +98,7 @@ def serve(
                 local=local,
                 admits=partial(_admits, doorkeeper),
                 room=host.room,
+                memory=host.request_memory,
                 groups=host.groups,
             ),
         )
@@ -139,6 +144,7 @@ def serve(
         )
         for worker in running:
             ending.enter_context(worker)
+        spare_the_garbage_collector()
         server.run(sockets=[listener])
         journal.note("host.stopping")
     journal.note("host.stopped", log=started.log)

@@ -17,7 +17,11 @@ from duolog.bridge.serve.guarded import guarded_server
 from duolog.bridge.serve.options import HostOptions
 from duolog.log import EmbeddedLog
 from duolog.server.listener import listen, taken
-from duolog.server.run import allow_many_connections, keep_files_private
+from duolog.server.run import (
+    allow_many_connections,
+    keep_files_private,
+    spare_the_garbage_collector,
+)
 
 
 def serve_registry(
@@ -44,4 +48,5 @@ def serve_registry(
         front = Front(gate, tally, journal, lambda _: REGISTRY)
         with guarded_server(front, rules, options, tally, journal) as server:
             when_started(options.url(taken(listener)), str(log.folder))
+            spare_the_garbage_collector()
             server.run(sockets=[listener])

@@ -33,6 +33,7 @@ from duolog.log.embedded import EmbeddedLog
 from duolog.log.model import Record, TopicSettings
 from duolog.log.options import LogOptions
 from duolog.reach import RemoteOptions, reach
+from duolog.server.request_memory import RequestMemory
 from tests.support.children import Child
 from tests.support.host_server import TOKEN, Host
 from tests.support.records import BATCH, STREAM, part_of
@@ -247,7 +248,7 @@ def test_what_a_host_has_no_room_for_comes_later(folder: Path) -> None:
 
     options = LogOptions(fault=fault)
     with (
-        Host(folder, options=options, max_bodies_bytes=1_500_000) as host,
+        Host(folder, options=options, memory=RequestMemory(4_500_000)) as host,
         opened("remote", folder, host.port) as log,
         opened("remote", folder, host.port, BRIEF) as impatient,
         ThreadPoolExecutor(2) as pool,

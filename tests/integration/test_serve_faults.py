@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from duolog.bridge.http.callers import Caller, Role
 from duolog.bridge.http.rules import BodyLimits
+from duolog.bridge.http.tokens import add_token
 from duolog.errors import DiskFull, LogClosed, NotWritten, OutcomeUnknown
 from duolog.log.model import Record, TopicSettings
-from tests.integration.serve_host import DEADLINE_SECONDS, ServedLog, served, until
+from tests.integration.serve_host import DEADLINE_SECONDS, Reply, ServedLog, served, until
 
 CONSUME, ACK = "/v1/api/topics/consume", "/v1/api/topics/ack"
 PUBLISH, OFFSETS = "/v1/api/topics/publish", "/v1/api/topics/latest-offsets"
@@ -180,20 +182,49 @@ def test_a_record_that_is_too_large_is_refused_by_its_own_name(tmp_path: Path) -
         assert (reply.status, reply.code) == (413, "RecordTooLarge")
 
 
-def test_requests_under_way_may_hold_only_so_many_bytes(tmp_path: Path) -> None:
-    limits = BodyLimits(max_body_bytes=1000, max_bytes_at_once=1500)
+def send_slowly(host: ServedLog, size: int, token: str = "") -> socket.socket:
+    """A publish of so many bytes, of which the last one does not come."""
+    slow = socket.create_connection(("127.0.0.1", host.port), timeout=DEADLINE_SECONDS)
+    slow.sendall(
+        b"POST /v1/api/topics/publish HTTP/1.1\r\nHost: localhost\r\n"
+        b"Authorization: Bearer %b\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n%b" % (token.encode(), size, b" " * (size - 1))
+    )
+    return slow
+
+
+def test_large_requests_under_way_may_hold_only_so_many_bytes(tmp_path: Path) -> None:
+    limits = BodyLimits(max_body_bytes=200_000, max_bytes_at_once=300_000)
+    large = "x" * 150_000
     with served(tmp_path / "log", limits=limits) as host:
         host.log.create_topic("orders")
-        with socket.create_connection(("127.0.0.1", host.port), timeout=DEADLINE_SECONDS) as slow:
-            slow.sendall(
-                b"POST /v1/api/topics/publish HTTP/1.1\r\nHost: localhost\r\n"
-                b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n" + b" " * 999
-            )
-            until(lambda: host.publish("orders", "x" * 600).status == 503)
-            reply = host.publish("orders", "x" * 600)
+        with send_slowly(host, 200_000):
+            until(lambda: host.publish("orders", large).status == 503)
+            reply = host.publish("orders", large)
+            assert host.publish("orders", "a small one").status == 200
         assert (reply.status, reply.code) == (503, "TooBusy")
         assert reply.headers["retry-after"] == "1"
-        until(lambda: host.publish("orders", "x" * 600).status == 200)
+        until(lambda: host.publish("orders", large).status == 200)
+
+
+def test_one_token_may_hold_half_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    slow, other = (add_token(path, Caller(name, Role.SERVICE)) for name in ("slow", "other"))
+    limits = BodyLimits(max_body_bytes=200_000, max_bytes_at_once=400_000)
+    body = {"topic": "orders", "messages": [{"value": "x" * 150_000}]}
+    with served(tmp_path / "log", tokens=path, limits=limits) as host:
+        host.log.create_topic("orders")
+
+        def publish(token: str) -> Reply:
+            return host.ask("/v1/api/topics/publish", body, token=token)
+
+        with send_slowly(host, 200_000, slow):
+            until(lambda: publish(slow).status == 429)
+            reply = publish(slow)
+            assert publish(other).status == 200
+        assert (reply.status, reply.code) == (429, "TokenLimitReached")
+        assert reply.headers["retry-after"] == "1"
+        until(lambda: publish(slow).status == 200)
 
 
 def test_a_body_that_does_not_come_is_given_up(host: ServedLog) -> None:

@@ -17,6 +17,7 @@ from duolog.bridge.http.workers import PARSE_THREADS
 from duolog.log.model import Op, Route, TopicSettings
 from duolog.reach.protocol import PREFIX, PROTOCOL_HEADER, VERSION
 from duolog.server.json_pieces import SMALL_BYTES
+from duolog.server.request_memory import RequestMemory
 from tests.integration.serve_host import DEADLINE_SECONDS, Reply, ServedLog, served, until
 from tests.support.host_server import TOKEN, Host
 
@@ -170,6 +171,35 @@ def test_large_messages_and_rows_are_written_as_they_are(host: ServedLog) -> Non
     reply = host.ask(PUBLISH, asked)
     assert reply.status == 200, reply.body
     assert len(reply.json["offsets"]) == 1000
+
+
+ROWS = {"table": "t", "op": "insert", "rows": [{"a": list(range(90))}] * 300}
+
+
+def test_large_requests_wait_in_line_for_memory_and_all_are_written(tmp_path: Path) -> None:
+    limits = BodyLimits(large_request_memory=6 << 20)  # for one of them at a time
+    with served(tmp_path / "log", limits=limits) as host, ThreadPoolExecutor(8) as clients:
+        topic = host.log.create_topic("orders")
+        host.log.add_route(topic.name, Route("t", frozenset({Op.INSERT})))
+        asked = [clients.submit(host.ask, PUBLISH, ROWS) for _ in range(8)]
+        assert [each.result(DEADLINE_SECONDS).status for each in asked] == [200] * 8
+        assert host.log.offsets("orders")[0].next_offset == 8 * 300
+
+
+def test_a_request_that_would_take_too_much_memory_is_refused_by_name(tmp_path: Path) -> None:
+    with served(tmp_path / "log", limits=BodyLimits(large_request_memory=2 << 20)) as host:
+        host.log.create_topic("orders")
+        reply = host.ask(PUBLISH, ROWS)
+        assert refused(reply) == (413, "RequestTooLarge")
+        assert "serve.large_request_memory" in reply.json["error"]
+        assert host.publish("orders", "x" * SMALL_BYTES * 2).status == 200
+    with Host(tmp_path / "log", memory=RequestMemory(2 << 20)) as internal:
+        values = internal_publish(*[b"A"] * 20_000)
+        status, said = asked_internally(internal, "/call/publish", values)
+        assert (status, said["code"]) == (413, "RequestTooLarge")
+        status, _ = asked_internally(internal, "/call/publish", internal_publish(b"A" * 100_000))
+        assert status == 200
+        assert internal.log.offsets("orders")[0].next_offset == 2
 
 
 def test_a_registry_takes_a_long_schema_and_no_body_of_many_values(host: ServedLog) -> None:

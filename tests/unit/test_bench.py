@@ -27,6 +27,7 @@ from bench.publish import PublishBenchmark
 from bench.rounds import percentile, take_turns
 from bench.routing import RoutingBenchmark
 from bench.scratch import Scratch, TooLittleDisk, scratch_in
+from bench.serve_bulk import ServeBulkBenchmark
 from bench.serve_consume import ServeConsumeBenchmark
 from bench.serve_idle import ServeIdleBenchmark
 from bench.serve_polls import ServePollsBenchmark
@@ -54,6 +55,7 @@ TINY: dict[str, Benchmark] = {
         ServePublishBenchmark(
             publishers=3, paced_per_second=200, seconds=0.2, rounds=1, drained_records=400
         ),
+        ServeBulkBenchmark(publishers=2, records=5, seconds=0.2, rounds=1, calls=2),
         ServeConsumeBenchmark(records=3000, json_records=200, rounds=1, with_kafka=False),
         ServePollsBenchmark(wakes=3, rounds=1, polls=20, seconds=0.1),
         ServeIdleBenchmark(topics=3, partitions=2, seconds=0.1),
@@ -87,6 +89,7 @@ TARGETS = {
     "mirror-groups": {"≤ 1 % of a core"},
     "joint": {"≤ 3 s", "≤ 1 s", "≤ 300 MiB", "≤ 10 % of a core", "≥ 0.9 x"},
     "serve-publish": {"≤ 5 ms"},
+    "serve-bulk": {"≥ 60,000 /s"},
     "serve-consume": {"≥ 50,000 /s"},
     "serve-idle": {"≤ 1 % of a core", "≤ 0 syncs"},
     "serve-polls": {"≤ 10 ms", "≤ 5 % of a core", "≤ 150 MiB"},

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import random
 import re
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
-import psutil
 import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -24,11 +22,11 @@ from duolog.avro.registry.app import registry_app
 from duolog.avro.registry.documents import MemoryDocuments
 from duolog.avro.registry.service import RegistryService
 from tests.drills.edge.hosting import Edge
+from tests.drills.edge.memory import MOST_MEMORY_BYTES, MemoryWatch
 from tests.drills.edge.mutating import mutated
 from tests.drills.edge.recording import recorded
 from tests.drills.edge.wire import NoAnswer, connect, read_to_end, request
 
-MOST_MEMORY_BYTES = 400_000_000
 ANSWER_WITHIN_SECONDS = 30.0
 SETTINGS = f"""
 cache_bytes = {16 << 20}
@@ -69,42 +67,6 @@ class Found:
 
     requests: int = 0
     wrong: list[str] = field(default_factory=list)
-
-
-class MemoryWatch:
-    """The most memory that a process and its children took together, with what they share counted
-    once.
-    """
-
-    def __init__(self, pid: int) -> None:
-        self._process = psutil.Process(pid)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="memory")
-        self.highest_bytes = 0
-
-    def look(self) -> None:
-        with suppress(psutil.NoSuchProcess):
-            tree = (self._process, *self._process.children(recursive=True))
-            self.highest_bytes = max(self.highest_bytes, sum(_resident(each) for each in tree))
-
-    def _watch(self) -> None:
-        while not self._stop.wait(0.1):
-            self.look()
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-
-def _resident(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_full_info().pss)
-    except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
-        return 0
 
 
 class Fuzzer:

@@ -27,6 +27,9 @@ ROOT = Path(__file__).parents[3]
 SECRET = "S3CRET"
 """Stands in every record and schema that limited tokens may not see."""
 
+OWN = "of-customer-7"
+"""Stands in the records that the token with a condition may read."""
+
 SALARIES = "salaries"
 """The topic that limited tokens may not see. Its name is in none of their answers."""
 
@@ -51,6 +54,7 @@ _LIMITED: Mapping[str, tuple[str, ...]] = {
     "for group mine": ("--groups", "mine-*"),
     "for table shop": ("--topics", "orders*", "--tables", "shop.*"),
     "for subject orders": ("--subjects", "orders*"),
+    "for customer 7": ("--topics", "bills", "--where", "customer = 7"),
 }
 _ENDING: Mapping[str, tuple[str, ...]] = {
     "revoked": (),
@@ -275,6 +279,9 @@ def fill(host: Process, token: str) -> None:
         "CREATE TOPIC salaries ALIAS 'wages'",
         "ALTER TOPIC salaries ADD SOURCE hr.pay ON INSERT",
         "ALTER TOPIC orders ADD SOURCE shop.orders ON INSERT",
+        "CREATE TOPIC many",
+        "ALTER TOPIC many ADD SOURCE shop.many ON INSERT",
+        "CREATE TOPIC bills",
     )
     done("POST", "/v1/api/sql", {"sql": "; ".join(statements)})
     for topic, value in (("orders", "plain"), (SALARIES, SECRET)):
@@ -284,6 +291,9 @@ def fill(host: Process, token: str) -> None:
         schema = {"type": "record", "name": f"Of{value}", "fields": [field]}
         path = f"/registry/subjects/{topic}-value/versions"
         done("POST", path, {"schema": json.dumps(schema)})
+    for customer, note in ((7, OWN), (8, SECRET), (7, OWN)):
+        messages = [{"value": {"customer": customer, "note": note}}]
+        done("POST", "/v1/api/topics/publish", {"topic": "bills", "messages": messages})
     writer = {"writer": "others", "sequence": 40}
     messages = [{"value": "plain", "partition_id": 1}]
     done("POST", "/v1/api/topics/publish", {"topic": "orders", "messages": messages, **writer})

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from typing import Any
 
 from duolog.sql.select.system_tables import SYSTEM_TABLES
-from tests.drills.edge.hosting import SALARIES, SECRET, Edge
+from tests.drills.edge.hosting import OWN, SALARIES, SECRET, Edge
 from tests.drills.edge.requests import GUARDED
 from tests.drills.edge.table import attack
 from tests.drills.edge.wire import Answer
@@ -89,6 +90,52 @@ _STATEMENTS = (
     "CREATE TOPIC orders_made WITH (kafka_topic = '{}')",
     "CONSUME FROM orders; DROP TOPIC {}",
 )
+
+
+_QUERIES = (
+    "SELECT * FROM bills",
+    "SELECT note FROM bills WHERE customer = 8 OR 1 = 1",
+    "SELECT min(note) AS l, max(note) AS m, array_agg(value) AS v FROM bills",
+    "SELECT a.value FROM bills a LEFT JOIN bills b ON a.note <> b.note",
+    "SELECT note FROM bills UNION ALL SELECT note FROM bills ORDER BY note",
+    "SELECT (SELECT max(note) FROM bills WHERE customer <> 7) AS n, value FROM bills",
+    "CONSUME FROM bills",
+    "CONSUME FROM bills GROUP 'own' FROM EARLIEST AUTO ACK",
+)
+
+
+@attack(
+    _KIND,
+    how="records of others in a topic of one's own, by polls and in statements, as JSON and as "
+    "Arrow, with `--where`",
+    result="200, with one's own records alone",
+)
+def records_of_others(edge: Edge) -> None:
+    wanted = {"topic": "bills", "timeout_seconds": 0}
+    asked: list[tuple[str, dict[str, Any]]] = [
+        (f"{_TOPICS}/consume", {**wanted, "start": start, **more})
+        for start in ("Earliest", {"offset": 1}, {"timestamp": 0})
+        for more in ({}, {"limit": 1}, {"partition_id": 0}, {"max_bytes": 1})
+    ]
+    asked += [
+        (f"{_TOPICS}/consume", {**wanted, "group_id": "polled"}),
+        *(("/v1/api/sql", {"sql": query}) for query in _QUERIES),
+    ]
+    for kind in ("application/json", "application/vnd.apache.arrow.stream"):
+        for path, content in asked:
+            answer = edge.ask("POST", path, content, who="for customer 7", headers={"Accept": kind})
+            assert answer.status == 200, (content, answer)
+            said = _unpacked(answer)
+            assert SECRET not in said, (content, said)
+            assert OWN in said or "AUTO ACK" in content.get("sql", ""), (content, said)
+
+
+def _unpacked(answer: Answer) -> str:
+    """All that an answer says, with the records in it."""
+    if "arrow" in answer.headers.get("content-type", ""):
+        return repr(answer.body)
+    payloads = [each.get("payload") or "" for each in answer.json.get("messages", [])]
+    return answer.text + repr([b64decode(each) for each in payloads])
 
 
 @attack(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
 from duolog.reach.calls import CALLS
 from tests.drills.edge.hosting import MAX_CONNECTIONS, MAX_CONSUME_SECONDS, Edge, until
+from tests.drills.edge.memory import MOST_MEMORY_BYTES, MemoryWatch
 from tests.drills.edge.requests import INTERNAL, PROTOCOL
 from tests.drills.edge.table import attack
 from tests.drills.edge.wire import (
@@ -27,6 +30,7 @@ _WITHIN_SECONDS = 20.0
 
 _MOST_HEADER_BYTES = 1 << 20
 _BODY_BYTES = 9 << 20  # the limit is 8 MiB
+_AT_ONCE = 12
 
 
 def _token(edge: Edge) -> str:
@@ -208,6 +212,39 @@ def endless_wait(edge: Edge) -> None:
     body = b'{"topic":"orders","timeout_seconds":Infinity}'
     assert edge.ask("POST", _CONSUME, body, who="system").status in {400, 422}
     assert MAX_CONSUME_SECONDS < DEADLINE_SECONDS
+
+
+@attack(
+    _KIND,
+    how="twelve bodies at once of hundreds of thousands of small values: as rows, as messages, and "
+    "as a call of another Duolog",
+    result="all are answered; the host takes less than 400 MB",
+)
+def many_values_at_once(edge: Edge) -> None:
+    table = {"table": "shop.many", "op": "insert"}
+    for wanted in (
+        {**table, "rows": [{f"c{each}": 1 for each in range(90)}] * 7500},
+        {**table, "rows": [{"c": [{"": 0}] * 48}] * 6900},
+        {"topic": "many", "messages": [{"value": [1_000_000] * 90}] * 7500},
+    ):
+        _published_at_once(edge, _PUBLISH, json.dumps(wanted, separators=(",", ":")).encode())
+    records = [{"value": {"base64": "AAAA"}}] * 70_000
+    call = {"records": records, "reference": "many", "writer": None, "sequence": None}
+    body = json.dumps({**call, "in_order": False}, separators=(",", ":")).encode()
+    _published_at_once(edge, f"{INTERNAL}/call/publish", body, PROTOCOL)
+
+
+def _published_at_once(
+    edge: Edge, path: str, body: bytes, headers: Mapping[str, str] | None = None
+) -> None:
+    with MemoryWatch(edge.host.pid) as memory, ThreadPoolExecutor(_AT_ONCE) as clients:
+        asked = [
+            clients.submit(edge.ask, "POST", path, body, who="system", headers=headers)
+            for _ in range(_AT_ONCE)
+        ]
+        statuses = [each.result(10 * DEADLINE_SECONDS).status for each in asked]
+    assert set(statuses) <= {200, 413, 429, 503}, statuses
+    assert memory.highest_bytes < MOST_MEMORY_BYTES, (path, memory.highest_bytes, statuses)
 
 
 @attack(_KIND, how="10,001 messages, and 10,001 rows, in one request", result="422; none is stored")

@@ -53,6 +53,27 @@ def connections_have_no_limit() -> None:
 
 
 @_mutant
+def conditions_are_left_out() -> None:
+    """A token's condition on records is not looked at."""
+    from duolog.bridge.sql.seen_log import SeenLog
+
+    SeenLog.visible_reads = lambda *_: None
+
+
+@_mutant
+def requests_take_any_memory() -> None:
+    """What large requests take is not counted."""
+    from duolog.server.request_memory import RequestMemory
+
+    RequestMemory._check = lambda *_: None
+    RequestMemory.take_now = lambda *_: None
+
+    async def wait_for(*_: Any) -> None: ...
+
+    RequestMemory.wait_for = wait_for
+
+
+@_mutant
 def topics_have_no_owners() -> None:
     """A token's patterns of topics are not looked at."""
     from duolog.bridge.http.callers import Caller

@@ -4,7 +4,8 @@ The table of the document and the functions that attack are the same, row by row
 the host still answers, and its journal tells of no failure.
 
 Mutants: tokens_never_end, roles_are_not_looked_at, unknown_paths_go_to_the_framework,
-connections_have_no_limit, topics_have_no_owners, writers_have_no_owners, parts_have_any_name.
+connections_have_no_limit, topics_have_no_owners, writers_have_no_owners, parts_have_any_name,
+conditions_are_left_out, requests_take_any_memory.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ def test_the_host_withstands(edge: Edge, name: str) -> None:
         ("connections_have_no_limit", "too many connections"),
         ("topics_have_no_owners", "topics of others in statements"),
         ("parts_have_any_name", "paths in names of parts"),
+        ("conditions_are_left_out", "records of others"),
+        pytest.param("requests_take_any_memory", "many values at once", marks=pytest.mark.full),
         pytest.param("tokens_never_end", "expired token", marks=pytest.mark.full),
         pytest.param(
             "unknown_paths_go_to_the_framework", "path with an ending", marks=pytest.mark.full

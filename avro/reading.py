@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from duolog.avro.decode.decoder import BodyDecoder, decoder_of
 from duolog.avro.registry.resolving import resolved_schema
 from duolog.avro.wire import bodies_are_bare, unframed
-from duolog.errors import Undecodable
+from duolog.errors import DuologError, InvalidSchema, Undecodable
 from duolog.log.routing.codec import Part, Subject
 from duolog.log.routing.json_codec import JsonCodec, JsonEncoder
 
@@ -70,7 +70,7 @@ class ValueReader:
     def __init__(self, registry: SchemaSource) -> None:
         self._registry = registry
         self._guard = threading.Lock()
-        self._readers: OrderedDict[SchemaId, _Reader] = OrderedDict()
+        self._readers: OrderedDict[SchemaId, _Reader | DuologError] = OrderedDict()
 
     def decode(
         self,
@@ -103,20 +103,31 @@ class ValueReader:
         return pa.concat_arrays(pieces).take(pa.array(place, mask=place < 0))
 
     def _reader(self, schema: SchemaId) -> _Reader:
+        """A schema never changes, so what cannot be read with it is not tried again."""
         with self._guard:
-            if schema in self._readers:
+            known = self._readers.get(schema)
+            if known is not None:
                 self._readers.move_to_end(schema)
-                return self._readers[schema]
+        if known is None:
+            known = self._made(schema)
+            with self._guard:
+                self._readers[schema] = known
+                if len(self._readers) > _READERS_LIMIT:
+                    self._readers.popitem(last=False)
+        if isinstance(known, DuologError):
+            raise type(known)(str(known))
+        return known
+
+    def _made(self, schema: SchemaId) -> _Reader | DuologError:
+        """Made anew; or why nothing can be read with this schema."""
         text = (
             self._registry.schema_by_guid(schema)
             if isinstance(schema, UUID)
             else self._registry.schema_by_id(schema)
         )
         if text.type != "AVRO":
-            raise Undecodable(f"Schema {schema} is of type {text.type}; only Avro is read here.")
-        reader = _Reader(resolved_schema(self._registry, text))
-        with self._guard:
-            self._readers[schema] = reader
-            if len(self._readers) > _READERS_LIMIT:
-                self._readers.popitem(last=False)
-        return reader
+            return Undecodable(f"Schema {schema} is of type {text.type}; only Avro is read here.")
+        try:
+            return _Reader(resolved_schema(self._registry, text))
+        except InvalidSchema as error:
+            return error.with_traceback(None)

@@ -8,7 +8,7 @@ NULL, if the value is none or cannot be decoded, or if the condition cannot be c
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 import numpy as np
@@ -53,21 +53,25 @@ class VisibleRows:
 
     def __init__(self, where: Filter, topic: Topic, reader: Callable[[], ValueReader]) -> None:
         self._where = where
-        names = {each.path[0] for each in columns(where.tree) if _is_of_value(each)}
-        self._names = tuple(sorted(names))
+        needed = _needed(each.path for each in columns(where.tree) if _is_of_value(each))
+        self._names = tuple(sorted(needed))
         is_avro = topic.settings.value_format is Format.AVRO
         self._fields: _Fields = (
-            _AvroFields(self._names, reader) if is_avro else _JsonFields(self._names)
+            _AvroFields(self._names, reader) if is_avro else _JsonFields(self._names, needed)
         )
 
     def of(self, batch: FetchedBatch) -> list[FetchedBatch]:
         """The records that may be given, as batches of neighbours."""
         mask = self._mask(batch.records)
+        # A copy of them: what is sent of a slice may hold its neighbours' bytes too.
+        visible = batch.records.filter(pa.array(mask))
         edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False]))))
-        return [
-            FetchedBatch(batch.base_offset + int(first), batch.records.slice(first, end - first))
-            for first, end in edges.reshape(-1, 2)
-        ]
+        runs: list[FetchedBatch] = []
+        at = 0
+        for first, end in edges.reshape(-1, 2).tolist():
+            runs.append(FetchedBatch(batch.base_offset + first, visible.slice(at, end - first)))
+            at += end - first
+        return runs
 
     def _mask(self, records: Any) -> Mask:
         mask = np.zeros(records.num_rows, np.bool_)
@@ -84,7 +88,7 @@ class VisibleRows:
         try:
             passed = evaluate(self._where.tree, row, before=None, op=ops.take(pa.array(rows)))
         except _NOT_CALCULATED:
-            if count == 1:
+            if count == 1 or self._never_with_types_of(row):
                 return
             half = count // 2
             for part in (slice(0, half), slice(half, count)):
@@ -93,14 +97,36 @@ class VisibleRows:
             return
         mask[rows] = passed.to_numpy(zero_copy_only=False)
 
+    def _never_with_types_of(self, row: pa.RecordBatch) -> bool:
+        """Whether the condition cannot be calculated with any values of these types."""
+        try:
+            evaluate(self._where.tree, row.slice(0, 0), before=None, op=pa.nulls(0, pa.string()))
+        except _NOT_CALCULATED:
+            return True
+        return False
+
+
+_Needed = dict[str, "_Needed"]
+"""Names of fields, and what is needed of each, where it is an object."""
+
+
+def _needed(paths: Iterable[tuple[str, ...]]) -> _Needed:
+    found: _Needed = {}
+    for path in paths:
+        inside = found
+        for name in path:
+            inside = inside.setdefault(name, {})
+    return found
+
 
 def _is_of_value(column: Column) -> bool:
     return column.side == "row"
 
 
 class _JsonFields:
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], needed: _Needed) -> None:
         self._names = names
+        self._needed = needed
 
     def groups(self, records: Any) -> Iterator[tuple[Rows, dict[str, pa.Array]]]:
         """A field is of one type in a group: JSON has a type for each value."""
@@ -109,7 +135,8 @@ class _JsonFields:
             found = _object(value)
             if found is None:
                 continue
-            fields = [found.get(name) for name in self._names]
+            # Objects with other names each would make a column of all these names together.
+            fields = [_only(found.get(name), self._needed[name]) for name in self._names]
             rows, cells = alike.setdefault(tuple(map(type, fields)), ([], []))
             rows.append(row)
             cells.append(fields)
@@ -121,7 +148,7 @@ class _JsonFields:
     ) -> Iterator[tuple[Rows, dict[str, pa.Array]]]:
         try:
             made = [pa.array(column) for column in zip(*cells, strict=True)]
-        except (pa.ArrowException, OverflowError):
+        except _NOT_CALCULATED:
             if len(rows) > 1:
                 half = len(rows) // 2
                 yield from self._typed(rows[:half], cells[:half])
@@ -157,6 +184,15 @@ class _AvroFields:
                 held = {name: batch.column(name) for name in self._names
                         if kind.get_field_index(name) >= 0}  # fmt: skip
                 yield rows[group.rows], held
+
+
+def _only(value: Any, needed: _Needed) -> Any:
+    """A value with the fields that are needed of it. Of a list, only that it is one."""
+    if isinstance(value, dict):
+        return {
+            name: _only(value[name], inside) for name, inside in needed.items() if name in value
+        }
+    return [] if isinstance(value, list) else value
 
 
 def _object(value: bytes | None) -> dict[str, Any] | None:

@@ -39,12 +39,22 @@ def odd_values() -> list[bytes | None]:
     texts: list[dict[str, Any]] = [
         {"customer": None}, {}, {"customer": "7"}, {"Customer": 7}, {"customer": [7]},
         {"customer": {"id": 7}}, {"customer": True}, {"customer": 2**70},
-        {"after": {"customer": 7}},
+        {"after": {"customer": 7}}, {"customer": {f"{SECRET}-{n}": n for n in range(50)}},
     ]  # fmt: skip
     made = [json.dumps({**each, "item": SECRET}).encode() for each in texts]
     doubled = b'{"customer": 7, "customer": 8, "item": "%b"}' % SECRET.encode()
     return [*made, doubled, None, b"", b"7", b'"%b"' % SECRET.encode(), b"\xff" + SECRET.encode(),
-            b'{"customer": NaN, "item": "%b"}' % SECRET.encode()]  # fmt: skip
+            b'{"customer": NaN, "item": "%b"}' % SECRET.encode(),
+            b'{"customer": "\\ud800", "item": "%b"}' % SECRET.encode(),
+            b'{"customer": {"\\udfff": "\\ud800"}, "item": "%b"}' % SECRET.encode()]  # fmt: skip
+
+
+def record_of(number: int, value: bytes | None) -> Record:
+    """What is not in the value is hidden as well."""
+    if value is not None and b"tea-" in value:
+        return Record(value, key=b"mine", partition=number % 2)
+    headers = ((f"name-{SECRET}", SECRET.encode()),)
+    return Record(value, key=SECRET.encode(), headers=headers, table=SECRET, partition=number % 2)
 
 
 class Guarded:
@@ -73,8 +83,8 @@ def guarded(tmp_path: Path) -> Iterator[Guarded]:
         host.log.add_route("encoded", Route("shop.orders", frozenset({Op.INSERT})))
         values = [json.dumps(value_of(number)).encode() for number in range(COUNT)]
         odd = odd_values()
-        for number, value in enumerate([*values, *odd]):
-            host.log.publish("orders", Record(value, partition=number % 2))
+        host.log.publish("orders", [record_of(number, value) for number, value in
+                                    enumerate([*values, *odd])])  # fmt: skip
         host.log.publish_rows("shop.orders", Op.INSERT, [value_of(n) for n in range(COUNT)], ["id"])
         host.log.publish("encoded", Record(b"\0\0\0\0\x63" + SECRET.encode()))
         host.log.publish("raw", Record(SECRET.encode()))

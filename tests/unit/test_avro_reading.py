@@ -7,6 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 
+from duolog.avro.decode.decoder import BodyDecoder, decoder_of
 from duolog.avro.encode.encoder import encoder_of
 from duolog.avro.parse import parse_schema
 from duolog.avro.reading import ValueReader
@@ -15,7 +16,7 @@ from duolog.avro.registry.port import SchemaText
 from duolog.avro.registry.service import RegistryService
 from duolog.avro.to_arrow import columns_of
 from duolog.avro.wire import framed
-from duolog.errors import Undecodable, UnknownSchema
+from duolog.errors import InvalidSchema, Undecodable, UnknownSchema
 from duolog.log.routing.codec import Part
 
 OLD = '{"type":"record","name":"o","fields":[{"name":"id","type":"long"}]}'
@@ -96,3 +97,27 @@ def test_what_nobody_registered_is_named(registry: RegistryService) -> None:
         ValueReader(registry).decode(pa.array([b"\0\0\0\0\x4d\0"], pa.binary()))
     with pytest.raises(Undecodable, match=r"[Rr]ow 0"):
         ValueReader(registry).decode(pa.array([b'{"a":1}'], pa.binary()))
+
+
+def test_a_schema_that_cannot_be_read_is_tried_once(
+    registry: RegistryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Written out it is too large, and to find that out takes long."""
+    inner: object = {"type": "record", "name": "R0", "fields": [{"name": "x", "type": "long"}]}
+    for depth in range(1, 16):
+        fields = [{"name": "a", "type": inner}, {"name": "b", "type": f"R{depth - 1}"}]
+        inner = {"type": "record", "name": f"R{depth}", "fields": fields}
+    schema_id = registry.register("s", SchemaText(json.dumps(inner)))
+    values = framed(pa.array([b"\x02"], pa.binary()), schema_id)
+    tried: list[object] = []
+
+    def counted(schema: object) -> BodyDecoder:
+        tried.append(schema)
+        return decoder_of(schema)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("duolog.avro.reading.decoder_of", counted)
+    reader = ValueReader(registry)
+    for _ in range(3):
+        with pytest.raises(InvalidSchema, match="more than 10000 types"):
+            reader.decode(values)
+    assert len(tried) == 1

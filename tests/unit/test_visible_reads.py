@@ -14,6 +14,7 @@ from duolog.bridge import visible_reads
 from duolog.bridge.http.callers import Caller, Role
 from duolog.bridge.http.tokens import add_token, condition_of, read_tokens
 from duolog.bridge.visible_reads import EmptyStretches, VisibleReads, VisibleTopics
+from duolog.bridge.visible_rows import VisibleRows
 from duolog.errors import DamagedBatch, InvalidFilter, InvalidSetting
 from duolog.log.access import LogAccess
 from duolog.log.embedded import EmbeddedLog, open_log
@@ -53,6 +54,46 @@ def filled(log: EmbeddedLog, chance: random.Random, count: int) -> tuple[Topic, 
 def reads_of(log: EmbeddedLog, topic: Topic) -> VisibleReads:
     visible = VisibleTopics(cast("LogAccess", log), no_reader)
     return visible.reads(topic, condition_of("customer = 7"))
+
+
+def test_objects_in_a_conditions_field_make_no_columns_of_their_fields(log: EmbeddedLog) -> None:
+    """With other fields in each record, a column of all fields would fill the memory."""
+    topic = log.create_topic("orders")
+    wide = [{"customer": {f"k{n}_{each}": 1 for each in range(20)}} for n in range(300)]
+    nested = [{"customer": {"id": 7, f"k{n}": [{f"l{n}": 1}]}} for n in range(300)]
+    values = [json.dumps(each).encode() for each in (*wide, *nested)]
+    log.publish("orders", [Record(value) for value in [*values, MINE]])
+    visible = VisibleTopics(cast("LogAccess", log), no_reader)
+    for condition, expected in (
+        ("customer = 7", 1),
+        ("customer.id = 7", 300),
+        ("customer IS NOT NULL", 601),
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            widths: list[int] = []
+            judge = VisibleRows._judge
+
+            def measured(
+                self: VisibleRows,
+                rows: Any,
+                fields: dict[str, Any],
+                *more: Any,
+                widths: list[int] = widths,
+                judge: Any = judge,
+            ) -> None:
+                widths.extend(each.type.num_fields for each in fields.values())
+                judge(self, rows, fields, *more)
+
+            patch.setattr(VisibleRows, "_judge", measured)
+            reads = visible.reads(topic, condition_of(condition))
+            at, given = 0, 0
+            while at < len(values) + 1:
+                page = reads.fetch(0, at)
+                given += sum(batch.records.num_rows for batch in page.batches)
+                at = page.next_offset
+            assert given == expected, condition
+            assert max(widths) <= 1
+            assert len(widths) < 200  # it was not tried with each record by itself
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from duolog.bridge.http.answers import Refusal
 from duolog.bridge.http.callers import ANYBODY, Caller
 from duolog.bridge.http.front import REQUEST_ID, client_of
-from duolog.bridge.http.gate import CALLER
+from duolog.bridge.http.gate import CALLER, TOKEN_ENDED
 from duolog.bridge.http.host import Host
 from duolog.bridge.http.models import MayNameTopic
 from duolog.bridge.metrics.names import REFUSED
@@ -75,13 +75,7 @@ def check_still_let_in(host: Host, request: Request) -> None:
         token = token_in(request.scope["headers"])
         if doorkeeper.caller(token) != caller_of(request):
             host.tally.add(REFUSED, "unknown token")
-            raise RequestRefused(
-                Refusal(
-                    401,
-                    "Unauthorized",
-                    "The token was taken back, has ended or was changed while the request waited.",
-                )
-            )
+            raise RequestRefused(TOKEN_ENDED)
 
 
 def check_table(host: Host, request: Request, table: str) -> None:

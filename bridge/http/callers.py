@@ -58,9 +58,12 @@ class Caller:
         return _is_among(group, self.groups)
 
     def may_route(self, table: str) -> bool:
-        """Whether they may lead a table's rows to a topic. Who is limited to some topics may not,
-        unless tables are named: a route is given every row that anybody will ever write.
+        """Whether they may lead a table's rows to a topic: a route is given every row that anybody
+        will ever write. So a token for some topics may not, unless tables are named; and one with a
+        condition never may, since how many rows came would tell what it hides.
         """
+        if self.where is not None:
+            return False
         return self.topics is None if self.tables is None else _is_among(table, self.tables)
 
     @property
@@ -81,7 +84,7 @@ class Caller:
         writers of their own: by another's name they would learn of that one's sequences, and use
         them up.
         """
-        return writer if self.topics is None else f"{self.name}/{writer}"
+        return writer if self.topics is None else f"token:{self.name}/{writer}"
 
 
 def _is_among(name: str, patterns: tuple[str, ...] | None) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from duolog.avro.registry.subject_access import limit_subjects
 from duolog.bridge.http.access import OTHER, REGISTRY, lacks, need_of
@@ -44,6 +45,12 @@ _UNKNOWN_TOKEN = Refusal(
     "Unauthorized",
     "The token is not one of this host's. Check for a missing end, or have a new one made.",
 )
+TOKEN_ENDED = Refusal(
+    401,
+    "Unauthorized",
+    "The token was taken back, has ended or was changed while the request was under way.",
+)
+_A_MOMENT_SECONDS = 0.1
 _HOST = re.compile(r"(?:\[([^\]]*)\]|([^:]*))(?::[0-9]*)?")
 
 
@@ -74,7 +81,41 @@ class Gate:
             if refusal is not None:
                 await _answer(scope, receive, send, refusal)
                 return
+            if scope[CALLER] is not ANYBODY:
+                await self._while_let_in(scope, receive, send)
+                return
         await self._application(scope, receive, send)
+
+    async def _while_let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A body may take its time. If the token has ended when all of it is there, the application
+        hears that the client has left, and does nothing.
+        """
+        began = time.monotonic()
+        is_refused = has_begun = False
+
+        async def heard() -> Message:
+            nonlocal is_refused
+            if is_refused:
+                return {"type": "http.disconnect"}
+            message = await receive()
+            is_whole = message["type"] == "http.request" and not message.get("more_body")
+            if is_whole and not has_begun and time.monotonic() - began > _A_MOMENT_SECONDS:
+                caller = self._doorkeeper.caller(token_in(scope["headers"]))
+                if caller != scope[CALLER]:
+                    is_refused = True
+                    return {"type": "http.disconnect"}
+            return message
+
+        async def answer(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            if not is_refused:
+                await send(message)
+
+        await self._application(scope, heard, answer)
+        if is_refused:
+            self._tally.add(REFUSED, "unknown token")
+            await _answer(scope, receive, send, TOKEN_ENDED)
 
     def _refusal(self, scope: Scope) -> Refusal | None:
         need = need_of(scope[ENDPOINT], scope["method"], users_consume=self._users_consume)

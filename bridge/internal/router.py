@@ -172,7 +172,9 @@ class _Routes:
             )
         with ExitStack() as ending:
             memory = ending.enter_context(self._memory.request())
-            work = partial(self.dispatch.run, call, await self._bodies.of(request, memory))
+            asked = await self._bodies.of(request, memory)
+            self._admission.check_bearer(request, name)  # a body may take its time
+            work = partial(self.dispatch.run, call, asked)
             if not call.is_long:
                 return json_answer({"result": await self.in_thread(work)})
             limit = self._waiting_limit if call is SETTLE_GROUP else self._long_limit

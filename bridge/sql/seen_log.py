@@ -242,9 +242,10 @@ class UsedLog(SeenLog):
     def _check_route(self, table: str) -> None:
         """Refuse a route that the caller is not to make, whatever the table feeds by now."""
         if not self._caller.may_route(table):
+            remedy = "with --tables" if self._caller.where is None else "without --where"
             raise ForbiddenTopic(
                 f"The token '{self._caller.name}' is not for table '{table}': a route would be "
-                "given all of its rows. Have one made with --tables."
+                f"given all of its rows. Have one made {remedy}."
             )
         self.check_table(table)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import json
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,8 +15,8 @@ import pytest
 from duolog.bridge.http.callers import Caller, Role
 from duolog.bridge.http.rules import TopicRules
 from duolog.bridge.http.sql import Sql
-from duolog.bridge.http.tokens import add_token, revoke_token
-from duolog.bridge.metrics.names import POLLS_WAITING
+from duolog.bridge.http.tokens import add_token, condition_of, revoke_token
+from duolog.bridge.metrics.names import CONNECTIONS, POLLS_WAITING
 from duolog.log.model import Op, Record, Route
 from tests.integration.serve_host import ServedLog, served, until
 
@@ -256,6 +258,74 @@ def test_statements_behind_a_revocation_are_not_done(
     guarded.host.log.drop_topic("made_first")
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "content"),
+    [
+        ("POST", f"{TOPICS}/publish", {"topic": "orders", "messages": [{"value": "late"}]}),
+        ("POST", f"{TOPICS}/ack", {"topic": "orders", "group_id": "late", "upto_offset": 0}),
+        ("POST", f"{TOPICS}/latest-offsets", {"topic": "orders"}),
+        ("POST", "/v1/api/writers/last-sequence", {"writer": "w"}),
+        ("POST", "/registry/subjects/late/versions", {"schema": '"string"'}),
+        ("PUT", "/registry/config", {"compatibility": "NONE"}),
+    ],
+)
+def test_a_body_that_ends_after_its_token_was_taken_back_does_nothing(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch, method: str, path: str, content: Any
+) -> None:
+    monkeypatch.setattr("duolog.bridge.http.gate._A_MOMENT_SECONDS", 0.0)
+    log, tokens = guarded.host.log, guarded.folder / "tokens"
+    before = log.offsets("orders"), guarded.host.ask("/registry/config").body
+    token = add_token(tokens, Caller("slow", Role.DBA))
+    body = json.dumps(content).encode()
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    requests = guarded.host.host.tally.number(CONNECTIONS)
+    try:
+        with socket.create_connection(("127.0.0.1", guarded.host.port), timeout=60) as client:
+            client.sendall(head.encode() + body[:1])
+            until(lambda: guarded.host.host.tally.number(CONNECTIONS) > requests)
+            assert guarded.host.ask("/healthz").status == 200  # what was sent before is being read
+            revoke_token(tokens, "slow")
+            client.sendall(body[1:])
+            assert client.recv(4096).startswith(b"HTTP/1.1 401 ")
+    finally:
+        if "slow" in tokens.read_text():
+            revoke_token(tokens, "slow")
+    assert (log.offsets("orders"), guarded.host.ask("/registry/config").body) == before
+    assert log.group_position("late", "orders", 0) is None
+    subjects = guarded.host.ask("/registry/subjects", token=guarded.tokens["service"]).json
+    assert "late" not in subjects
+
+
+def test_a_token_with_a_condition_makes_no_routes(guarded: Guarded) -> None:
+    """How many rows came to its topic would tell what the others hold."""
+    where = condition_of("customer = 7")
+    token = add_token(guarded.folder / "tokens", Caller("seven", Role.DBA, where=where))
+    statement = "ALTER TOPIC orders ADD SOURCE shop.pay ON INSERT WHERE salary > 5000"
+    refused = guarded.host.ask("/v1/api/sql", {"sql": statement}, token=token)
+    assert (refused.status, refused.code) == (403, "Forbidden")
+    assert "without --where" in refused.json["error"]
+    revoke_token(guarded.folder / "tokens", "seven")
+
+
+def test_no_name_of_a_token_makes_anothers_writer_its_own(guarded: Guarded) -> None:
+    """A name of a writer may have a slash in it, as those of `duolog publish --table` have."""
+    publish, tokens = f"{TOPICS}/publish", guarded.folder / "tokens"
+    limited = add_token(tokens, Caller("import", Role.SERVICE, ("ord*",)))
+
+    def sent(token: str, writer: str, sequence: int) -> int:
+        message = {"topic": "orders", "writer": writer, "sequence": sequence,
+                   "messages": [{"value": "v"}]}  # fmt: skip
+        return guarded.host.ask(publish, message, token=token).status
+
+    assert sent(guarded.tokens["service"], "import/2/0", 0) == 200
+    assert sent(limited, "2/0", 5000) == 200
+    assert sent(guarded.tokens["service"], "import/2/0", 1) == 200
+    revoke_token(tokens, "import")
+
+
 def test_refusals_are_counted_by_reason(guarded: Guarded) -> None:
     def count(reason: str) -> float:
         reply = guarded.host.ask("/metrics", token=guarded.tokens["user"]).body.decode()
@@ -370,4 +440,4 @@ def test_a_limited_tokens_writers_are_its_own(guarded: Guarded) -> None:
     assert sent(orders, 2, "own") == 200  # a repeat
     assert sent(orders, 2, "other") == 409
     assert sent(whole, 2, "theirs") == 200
-    assert last_of(whole, "orders-only/w") == 2  # as the log knows it
+    assert last_of(whole, "token:orders-only/w") == 2  # as the log knows it

@@ -100,10 +100,11 @@ class ServeSettings(BaseModel):
     max_record_headers: int = 1000
     max_request_headers: int = 100_000
     max_record_values: int = 100_000
-    max_request_values: int = 700_000
+    max_request_values: int = 400_000
     max_large_requests: int = 256
-    max_bytes_at_once: ByteSize = ByteSize(64 << 20)
-    large_request_memory: ByteSize = ByteSize(128 << 20)
+    max_bytes_at_once: ByteSize = ByteSize(48 << 20)
+    large_request_memory: ByteSize = ByteSize(80 << 20)
+    answer_memory: ByteSize = ByteSize(80 << 20)
     max_connections: int = 10_000
     headers_within_seconds: FiniteFloat = 10.0
     body_silence_seconds: FiniteFloat = 30.0
@@ -278,6 +279,7 @@ class Settings(BaseSettings):
                 int(self.serve.max_body_bytes),
                 int(self.serve.max_bytes_at_once),
                 large_request_memory=int(self.serve.large_request_memory),
+                answer_memory=int(self.serve.answer_memory),
                 max_record_headers=self.serve.max_record_headers,
                 max_request_headers=self.serve.max_request_headers,
                 max_record_values=self.serve.max_record_values,

@@ -18,6 +18,9 @@ Keep = Callable[[int, Any, bool], None]
 """Told of each batch that was used: its base offset, its records, and whether all were taken."""
 
 
+_HEADER_BYTES = 32  # besides its name and value, in whichever form it is shown
+
+
 class Taken(NamedTuple):
     """Records, where to read on, and what was passed over."""
 
@@ -109,16 +112,32 @@ def check_in_range(topic: str, partition: int, offset: int, start: int, next_off
 
 
 def records_within(records: Any, max_bytes: int, *, at_least_one: bool) -> tuple[Any, int]:
-    """The first records whose keys and values are within the limit, and their bytes."""
+    """The first records that are within the limit, with all that they hold, and their bytes."""
     if records.nbytes <= max_bytes:
         return records, int(records.nbytes)
     ends = _ends(records.column("key")) + _ends(records.column("value"))
+    for more in (_ends_of_tables, _ends_of_headers):
+        ends = ends + more(records)
     total = ends[1:] - ends[0]
     fitting = int(np.searchsorted(total, max_bytes, side="right"))
     if at_least_one:
         fitting = max(1, fitting)
     fitting = min(fitting, records.num_rows)
     return records.slice(0, fitting), int(total[fitting - 1]) if fitting else 0
+
+
+def _ends_of_tables(records: Any) -> Any:
+    tables = records.column("table")
+    return 0 if tables.null_count == len(tables) else _ends(tables)
+
+
+def _ends_of_headers(records: Any) -> Any:
+    headers = records.column("headers")
+    if headers.null_count == len(headers):
+        return 0
+    firsts = np.frombuffer(headers.buffers()[1], np.int32, len(headers) + 1, 4 * headers.offset)
+    names, values = headers.values.flatten()
+    return (_ends(names) + _ends(values))[firsts] + firsts * _HEADER_BYTES
 
 
 def _ends(column: Any) -> Any:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from duolog.log.model import Topic
     from duolog.sql.statements import Ack, Consume, ResetGroup
 
-MAX_BYTES = 64 << 20
+MAX_BYTES = 8 << 20
 """CONSUME answers fewer records than its LIMIT, if these have more."""
 
 _ACKNOWLEDGED = pa.schema(

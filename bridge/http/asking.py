@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from starlette.requests import Request
+from starlette.types import Scope
 
 from duolog.bridge.http.answers import Refusal
 from duolog.bridge.http.callers import ANYBODY, Caller
@@ -16,6 +17,10 @@ from duolog.bridge.visible_reads import VisibleReads
 from duolog.errors import ForbiddenGroup, ForbiddenTopic, UnknownRoute
 from duolog.log.model import Topic
 from duolog.server.authorization import token_in
+from duolog.server.request_memory import LargeRequest
+
+ANSWER_MEMORY = "duolog.answer_memory"
+"""Where in the scope it says what the request has of the memory for answers."""
 
 
 class RequestRefused(Exception):
@@ -31,10 +36,22 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
+def known_caller(scope: Scope) -> Caller | None:
+    """Who asks, where there are tokens."""
+    caller: Caller = scope[CALLER]
+    return None if caller is ANYBODY else caller
+
+
 def token_name(request: Request) -> str | None:
     """The token by which the caller came in; None where there are none."""
-    caller = caller_of(request)
-    return None if caller is ANYBODY else caller.name
+    caller = known_caller(request.scope)
+    return None if caller is None else caller.name
+
+
+def answer_memory(request: Request) -> LargeRequest:
+    """What the request has of the memory for answers, until its client has taken all of it."""
+    memory: LargeRequest = request.scope[ANSWER_MEMORY]
+    return memory
 
 
 def shown_caller(request: Request) -> str:

@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic
+from typing import Any, Final, Generic
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive
 
-from duolog.bridge.http.answers import JSON_TYPE
 from duolog.bridge.http.asking import (
+    answer_memory,
     check_still_let_in,
     shown_caller,
     token_name,
@@ -25,7 +24,7 @@ from duolog.bridge.http.asking import (
 from duolog.bridge.http.host import Host
 from duolog.bridge.http.looking import Found, Looks, P, Share, Wanted, without_bound
 from duolog.bridge.http.models import ConsumeRequest
-from duolog.bridge.http.sending import arrow_response, client_left, wants_arrow
+from duolog.bridge.http.sending import arrow_response, client_left, json_text_response, wants_arrow
 from duolog.bridge.http.shown_arrow import arrow_answer
 from duolog.bridge.http.shown_json import consume_answer
 from duolog.bridge.http.stored_pages import fetch_stored
@@ -37,6 +36,11 @@ from duolog.errors import PartitionHeld, UnknownTopic
 from duolog.log import EmbeddedLog
 from duolog.log.fetched import Fetched
 from duolog.log.model import Topic, TopicPartition
+from duolog.server.json_pieces import SMALL_BYTES
+
+_MOST_IN_JSON: Final = 100_000  # records: each takes 200 bytes and more, however small it is
+_MOST_BYTES_AS_JSON, _MOST_BYTES_AS_ARROW = 8 << 20, 16 << 20
+_TIMES_AS_JSON, _TIMES_AS_ARROW = 6, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ class _View(Generic[P]):
 
     looks: Looks[P]
     show: Callable[[Found[P]], Any]
+    times: int  # how many times the bytes of its records it takes to read and to show them
     passes_over: bool = False  # records that are not the caller's: a look may end before the head
 
     def look(self) -> tuple[Found[P], Any]:
@@ -69,17 +74,17 @@ class Consuming:
         """Read records, waiting for the first one."""
         host = self._host
         topic = topic_for(host, request, ask)
+        as_arrow = wants_arrow(request)
         wanted = Wanted(
             topic.id,
             ask.group_id,
             ask.partition_id,
             ask.start,
-            ask.limit,
-            ask.max_bytes,
+            ask.limit if as_arrow else min(ask.limit, _MOST_IN_JSON),
+            min(ask.max_bytes, _MOST_BYTES_AS_ARROW if as_arrow else _MOST_BYTES_AS_JSON),
             next(self._turns),
             {int(each): offset for each, offset in (ask.next_offsets or {}).items()},
         )
-        as_arrow = wants_arrow(request)
         reads = visible_reads(host, request, topic)
         seconds = host.topic_rules.wait_seconds(ask.timeout_seconds)
         try:
@@ -89,7 +94,7 @@ class Consuming:
                 view = _view(
                     host.log, wanted, unsettled, reads, as_arrow=as_arrow, skip_damaged=skip_damaged
                 )
-                found, body = await self._poll(wanted, view, seconds, request.receive, seat)
+                found, body = await self._poll(wanted, view, seconds, request, seat)
             check_still_let_in(host, request)
         except PartitionHeld:
             host.tally.add(POLL_CONFLICTS)
@@ -106,7 +111,7 @@ class Consuming:
             host.tally.add(CONSUMED, topic.name, by=sum(page.count for page in found.pages))
         if as_arrow:
             return arrow_response(*body)
-        return Response(body, media_type=JSON_TYPE)
+        return json_text_response(body)
 
     async def _before(self, topic: Topic, wanted: Wanted, seat: Seat | None) -> str | None:
         """Kafka is asked where the group is; a member was told so when it got its partitions."""
@@ -158,10 +163,11 @@ class Consuming:
         wanted: Wanted,
         view: _View[Any],
         seconds: float,
-        receive: Receive,
+        request: Request,
         seat: Seat | None,
     ) -> tuple[Found[Any], Any]:
         host, loop = self._host, asyncio.get_running_loop()
+        memory = answer_memory(request)
         began = loop.time()
         place = TopicPartition(
             wanted.topic_id, ALL_PARTITIONS if wanted.partition is None else wanted.partition
@@ -175,7 +181,10 @@ class Consuming:
                     share = None if seat is None else self._share(seat, view)
                     seen = view.glance()
                     if seen is None:
+                        memory.give_back()  # of a look that does not count
+                        await memory.wait_for(view.times * view.looks.expected_bytes())
                         seen = await host.readers.run(view.look)
+                        memory.correct(_size_of(seen[1]))
                     if seat is not None and share is not None and not seat.is_still(share.place):
                         continue
                     found, body = seen
@@ -185,7 +194,7 @@ class Consuming:
                         host.tally.note(POLL_SECONDS, ended, seconds=loop.time() - began)
                         return found, body
                     if gone is None:
-                        gone = loop.create_task(client_left(receive))
+                        gone = loop.create_task(client_left(request.receive))
                     if view.passes_over and found.has_more and not found.damaged:
                         continue
                     host.tally.add(POLLS_WAITING)
@@ -233,12 +242,19 @@ def _view(
     show: Callable[[Found[Any]], Any] = partial(
         arrow_answer if as_arrow else consume_answer, unsettled=unsettled
     )
+    times = _TIMES_AS_ARROW if as_arrow else _TIMES_AS_JSON
     if reads is not None:
         visible = partial(_fetch_visible, reads, skip_damaged=skip_damaged)
-        return _View(Looks(log, wanted, visible), show, passes_over=True)
+        return _View(Looks(log, wanted, visible), show, times, passes_over=True)
     fetch: Callable[..., Any] = partial(fetch_stored, log) if as_arrow else log.fetch
     bounded = without_bound(partial(fetch, skip_damaged=skip_damaged))
-    return _View(Looks(log, wanted, bounded), show)
+    return _View(Looks(log, wanted, bounded), show, times)
+
+
+def _size_of(body: bytes | list[Any]) -> int:
+    """Of an answer, where it is not so small that nobody need count it."""
+    size = len(body) if isinstance(body, bytes) else sum(map(len, body))
+    return size if size > SMALL_BYTES else 0
 
 
 def _fetch_visible(

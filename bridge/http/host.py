@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from duolog.avro.reading import ValueReader
 
 
+_ANY_NUMBER = 1 << 30  # of requests: connections bound it
+
+
 @dataclass(slots=True)
 class Host:
     """A log that is served. `open` and `close` run on the event loop that serves it."""
@@ -57,6 +60,7 @@ class Host:
     metric_rules: MetricRules = field(default_factory=MetricRules)
     members: Coordinator = field(init=False)
     request_memory: RequestMemory = field(init=False)  # of large requests
+    answer_memory: RequestMemory = field(init=False)  # of what is read for requests
     parsers: Workers = field(init=False)  # of large bodies
     readers: Workers = field(init=False)
     writers: Workers = field(init=False)
@@ -75,6 +79,7 @@ class Host:
         self.request_memory = RequestMemory(
             self.body_limits.large_request_memory, self.body_limits.max_large_requests
         )
+        self.answer_memory = RequestMemory(self.body_limits.answer_memory, _ANY_NUMBER)
         self.value_reader = value_reader_of(self.log)
         self.visible = VisibleTopics(self.log, self.value_reader)
         self.groups = HostGroups(self.log, self.tally, self.journal, lambda: self.kafka_worker)

@@ -18,6 +18,8 @@ from duolog.log.model import AtOffset, AtTimestamp, Earliest, PartitionOffsets, 
 
 _MOST_LOOKS: Final = 10  # while retention goes on and on
 _FEW_PARTITIONS: Final = 64  # so many can be glanced at while others wait
+_UNPACKED_TIMES: Final = 4  # what is stored, where it is packed well
+_RECORD_BYTES: Final = 200
 
 
 class Page(Protocol):
@@ -134,6 +136,18 @@ class Looks(Generic[P]):
     share: Share | None = None
     begun: dict[int, int] = field(default_factory=dict)
     _has_looked: bool = False
+
+    def expected_bytes(self) -> int:
+        """About how much a look may read, by what its topic's records take on the disk."""
+        wanted = self.wanted
+        topic = self.log.topic(wanted.topic_id)
+        if topic.partitions > _FEW_PARTITIONS:
+            return wanted.max_bytes
+        heads = self.log.offsets(topic.id)
+        stored = sum(head.bytes for head in heads)
+        count = sum(head.next_offset - head.start for head in heads)
+        each = _UNPACKED_TIMES * stored // max(1, count) + _RECORD_BYTES
+        return min(wanted.max_bytes, each * wanted.limit)
 
     def look(self) -> Found[P]:
         """What is there now; no pages when there is nothing."""

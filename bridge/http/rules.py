@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from duolog.errors import InvalidSetting
 from duolog.log.record_check import MAX_HEADERS
 from duolog.server.json_pieces import MOST_VALUES_IN_A_PIECE, SMALL_BYTES
 from duolog.server.request_memory import MEMORY_BYTES, MOST_REQUESTS
+
+LARGEST_ANSWER_BYTES: Final = 48 << 20
+"""The most that one request reads and shows takes, by an estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +38,14 @@ class BodyLimits:
     """How much of a request's body is taken in, and parsed."""
 
     max_body_bytes: int = 8 << 20  # of one request
-    max_bytes_at_once: int = 64 << 20  # of all large requests; one token may have half of it
+    max_bytes_at_once: int = 48 << 20  # of all large requests; one token may have half of it
     large_request_memory: int = MEMORY_BYTES  # to work on all of them, by an estimate
+    answer_memory: int = MEMORY_BYTES  # to read and to show what consumers and queries ask for
     read_within_seconds: float = 60.0
     max_record_headers: int = MAX_HEADERS
     max_request_headers: int = 100_000  # of all its messages
     max_record_values: int = MOST_VALUES_IN_A_PIECE  # in the JSON of one message or row
-    max_request_values: int = 700_000
+    max_request_values: int = 400_000
     max_large_requests: int = MOST_REQUESTS  # that are worked on, or wait for it
 
     def __post_init__(self) -> None:
@@ -53,6 +58,7 @@ class BodyLimits:
             ("max_large_requests", 1, None),
             ("max_bytes_at_once", 1, None),
             ("large_request_memory", 1 << 20, None),
+            ("answer_memory", LARGEST_ANSWER_BYTES, None),
         ):
             value = getattr(self, name)
             if value < least or (most is not None and value > most):

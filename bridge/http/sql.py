@@ -20,6 +20,7 @@ from duolog.bridge.http.access import lacks, need_of_statement
 from duolog.bridge.http.answers import JSON_TYPE, Refusal, refusal_of
 from duolog.bridge.http.asking import (
     RequestRefused,
+    answer_memory,
     caller_of,
     check_still_let_in,
     not_theirs,
@@ -28,7 +29,7 @@ from duolog.bridge.http.asking import (
 from duolog.bridge.http.callers import Caller
 from duolog.bridge.http.host import Host
 from duolog.bridge.http.models import SqlRequest
-from duolog.bridge.http.sending import arrow_response, client_left, wants_arrow
+from duolog.bridge.http.sending import arrow_response, client_left, json_text_response, wants_arrow
 from duolog.bridge.metrics.names import CONSUMED, REFUSED
 from duolog.bridge.sql.answering import Answering
 from duolog.bridge.sql.children import Children
@@ -48,12 +49,14 @@ from duolog.errors import (
 from duolog.log.access import LogAccess
 from duolog.log.model import Format, Topic
 from duolog.sql.grammar import parse
+from duolog.sql.groups import MAX_BYTES
 from duolog.sql.statements import Ack, Consume, Select, Statement
 
 if TYPE_CHECKING:
     from duolog.avro.reading import ValueReader
 
 MOST_STATEMENTS: Final = 100
+_CONSUME_BYTES: Final = 4 * MAX_BYTES  # to read records and to show them
 _LONGER_THAN_ANY_SECONDS: Final = 1e6
 
 
@@ -95,7 +98,7 @@ class Sql:
         if is_arrow:
             return arrow_response(done[0])
         body = done[0] if len(done) == 1 else b'{"results":[%b]}' % b",".join(done)
-        return Response(body, media_type=JSON_TYPE)
+        return json_text_response(body)
 
     def _log_for(self, request: Request) -> UsedLog:
         return UsedLog(self._host.log, caller_of(request), self._host.visible, self._host.groups)
@@ -122,9 +125,18 @@ class Sql:
             )
         match statement:
             case Select():
-                return await self._select(asked, statement, sent_bytes)
+                answer = await self._select(asked, statement, sent_bytes)
+                answer_memory(asked.request).take_now(sent_bytes + len(answer))
+                return answer
             case Consume():
-                return await self._consume(asked, statement)
+                memory = answer_memory(asked.request)
+                if sent_bytes:  # who has something does not wait for more: others may do the same
+                    memory.take_now(sent_bytes + _CONSUME_BYTES)
+                else:
+                    await memory.wait_for(_CONSUME_BYTES)
+                answer = await self._consume(asked, statement)
+                memory.correct(sent_bytes + len(answer))
+                return answer
             case Ack(settled=True):  # it may wait for long
                 return (await asyncio.to_thread(self._done, asked, statement))[0]
         return await self._host.writers.run(lambda: self._done(asked, statement)[0])

@@ -15,11 +15,10 @@ from duolog.errors import DuologError, InvalidRequest, RecordTooLarge, TooManyVa
 from duolog.reach.failures import failure_of, status_of
 from duolog.reach.protocol import PROTOCOL_HEADER, VERSION
 from duolog.server import json_pieces
-from duolog.server.json_pieces import SMALL_BYTES
-from duolog.server.request_memory import LargeRequest, memory_of, memory_of_bytes
+from duolog.server.json_pieces import SMALL_BYTES, count_values
+from duolog.server.request_memory import BYTES_A_VALUE, LargeRequest, memory_of, memory_of_bytes
 from duolog.server.text import is_utf8
 
-_BYTES_A_VALUE: Final = 600  # a call may have any number of records, each with its answer
 _READ_WITHIN_SECONDS: Final = 60.0
 OUR_HEADERS: Final = {PROTOCOL_HEADER: str(VERSION), "Cache-Control": "no-store"}
 
@@ -35,13 +34,16 @@ class JsonBodies:
         self._limit = CapacityLimiter(threads)
         self._max_bytes = max_bytes
 
-    async def of(self, request: Request, memory: LargeRequest) -> dict[str, Any]:
+    async def of(
+        self, request: Request, memory: LargeRequest, bytes_a_value: int = BYTES_A_VALUE
+    ) -> dict[str, Any]:
         """The JSON object of a request; no server lets a body be longer than it was declared."""
         declared = self._declared(request)
         if declared <= SMALL_BYTES:
             return parsed_object(await request.body())
         body = await _read(request, memory)
-        memory.take_now(await anyio.to_thread.run_sync(_memory_of, body, limiter=self._limit))
+        values = await anyio.to_thread.run_sync(count_values, body, limiter=self._limit)
+        memory.take_now(memory_of(body, values, bytes_a_value))
         return await anyio.to_thread.run_sync(parsed_large_object, body, limiter=self._limit)
 
     def _declared(self, request: Request) -> int:
@@ -67,10 +69,6 @@ async def _read(request: Request, memory: LargeRequest) -> bytes:
     except TimeoutError:
         raise InvalidRequest("The request's body did not arrive in time. Send it again.") from None
     return bytes(body)
-
-
-def _memory_of(body: bytes) -> int:
-    return memory_of(body, json_pieces.count_values(body), _BYTES_A_VALUE)
 
 
 def parsed_object(content: bytes | str) -> dict[str, Any]:

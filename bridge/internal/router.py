@@ -37,7 +37,7 @@ from duolog.log.owner import host_hint
 from duolog.reach.calls import CALLS, SETTLE_GROUP
 from duolog.reach.failures import failure_of
 from duolog.reach.protocol import PREFIX, VERSION
-from duolog.server.request_memory import RequestMemory
+from duolog.server.request_memory import BYTES_A_VALUE, RequestMemory
 
 if TYPE_CHECKING:
     from duolog.bridge.groups import HostGroups
@@ -49,6 +49,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 MAX_BODY_BYTES: Final = 32 << 20
 MAX_PART_BYTES: Final = 4 << 30
+_BYTES_A_VALUE: Final = {"publish": 600}  # of any number of records, each with its answer
 _THREADS: Final = 16
 _PARSE_THREADS: Final = 2  # of large requests; they share Python's lock with the event loop
 _LONG_THREADS: Final = 8  # appends and the like: apart, so that they never keep reads waiting
@@ -172,7 +173,8 @@ class _Routes:
             )
         with ExitStack() as ending:
             memory = ending.enter_context(self._memory.request())
-            asked = await self._bodies.of(request, memory)
+            bytes_a_value = _BYTES_A_VALUE.get(name, BYTES_A_VALUE)
+            asked = await self._bodies.of(request, memory, bytes_a_value)
             self._admission.check_bearer(request, name)  # a body may take its time
             work = partial(self.dispatch.run, call, asked)
             if not call.is_long:

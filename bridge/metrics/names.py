@@ -62,7 +62,8 @@ CONNECTIONS_REFUSED = Metric(
 CONNECTIONS_LATE = Metric(
     "connections_late_total",
     Kind.COUNTER,
-    "Connections closed because the client did not send the rest in time: headers, or body.",
+    "Connections closed because the client did not send the rest in time (headers, body), or took "
+    "nothing of its answer (taking).",
     ("missing",),
 )
 POLLS_WAITING = Metric("polls_waiting", Kind.GAUGE, "Long polls that wait for a record now.")

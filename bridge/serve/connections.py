@@ -53,11 +53,20 @@ class Progress:
     heard_at: float
     has_spoken: bool = False
     undigested_bytes: int = 0  # came since the last headers, or piece of a body, were whole
+    untaken_bytes: int = 0  # of an answer, when we looked last
+    taken_at: float = 0.0  # when the client took some of it last, or had nothing to take
 
     def forgive(self, seconds: float) -> None:
         """For so long the host was busy itself, and what the client had sent lay unread."""
         self.begun_at += seconds
         self.heard_at += seconds
+        self.taken_at += seconds
+
+    def look_at_untaken(self, size: int, now: float) -> None:
+        """So much of an answer waits for the client to take it."""
+        if not size or size != self.untaken_bytes:
+            self.taken_at = now
+        self.untaken_bytes = size
 
 
 def missing(
@@ -69,10 +78,12 @@ def missing(
     is_resting: bool,
     has_more_body: bool,
 ) -> str | None:
-    """What should have come by now: "headers", "body", or nothing.
+    """What should have come by now: "headers", "body", or that it takes its answer ("taking").
 
     `is_resting`: between two requests, which the keep-alive limit is for.
     """
+    if progress.untaken_bytes and now - progress.taken_at >= rules.body_silence_seconds:
+        return "taking"
     if is_answering:
         is_silent = now - progress.heard_at >= rules.body_silence_seconds
         return "body" if has_more_body and is_silent else None
@@ -133,6 +144,8 @@ class Connections:
             is_answering = cycle is not None and not cycle.response_complete
             if connection.flow.read_paused or _waits_for_leave(cycle):  # it is we who keep it
                 connection.progress.heard_at = now
+            untaken = connection.transport.get_write_buffer_size()
+            connection.progress.look_at_untaken(untaken, now)
             found = missing(
                 connection.progress,
                 self._rules,
@@ -141,9 +154,12 @@ class Connections:
                 is_resting=connection.timeout_keep_alive_task is not None,
                 has_more_body=is_answering and cycle.more_body,
             )
-            if found is not None and not connection.transport.is_closing():
+            if found == "taking" or (found and not connection.transport.is_closing()):
                 self._tally.add(CONNECTIONS_LATE, found)
-                hang_up(connection, LATE)
+                if found == "taking":
+                    connection.transport.abort()  # it would not take a last word either
+                else:
+                    hang_up(connection, LATE)
         self._is_looking = False
         if self._open:
             self._look_later(loop)

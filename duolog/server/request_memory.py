@@ -1,23 +1,25 @@
-"""How much memory the large requests of a server may take together.
+"""How much memory large requests, or answers, may take together.
 
 A body of 8 MiB becomes objects of 20 times its size where it holds small values. So what a large
 request will take is estimated before it is parsed, and is its own until it is answered. Requests
-for which there is no room wait in line, or are told to come again.
+for which there is no room wait in line, or are told to come again. What a request reads is bounded
+in the same way, until its client has taken all of the answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from duolog.errors import RequestTooLarge, TooBusy
 
-MEMORY_BYTES: Final = 128 << 20
+MEMORY_BYTES: Final = 80 << 20
 MOST_REQUESTS: Final = 256
 
 BYTES_A_VALUE: Final = 150  # measured for rows, with what it takes to route and write them
@@ -36,65 +38,104 @@ def memory_of_bytes(length: int) -> int:
     return length * _ASCII_TIMES
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Turn:
+    """Somebody who waits."""
+
+    size: int
+    caller: object
+    come: asyncio.Future[None]
+
+
 class RequestMemory:
-    """Memory for large requests, given out in the order of asking. For one event loop."""
+    """Memory for requests and what answers them, given out in the order of asking.
+
+    One caller who has a name may have half of it, or one request of any size, and keeps nobody else
+    waiting. For one event loop.
+    """
 
     def __init__(self, most_bytes: int = MEMORY_BYTES, most_requests: int = MOST_REQUESTS) -> None:
         self._most_bytes = most_bytes
         self._most_requests = most_requests
         self._free_bytes = most_bytes
+        self._taken_by: Counter[object] = Counter()  # callers with a name
         self._requests = 0
-        self._line: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._line: deque[_Turn] = deque()
 
     @contextmanager
-    def request(self) -> Iterator[LargeRequest]:
-        """A large request, from when its body is there until it needs nothing any more. TooBusy."""
+    def request(self, caller: object = None) -> Iterator[LargeRequest]:
+        """A request, from when it may need memory until it needs none any more. TooBusy."""
         if self._requests >= self._most_requests:
             raise TooBusy(
                 f"The host has {self._requests} large requests under way and takes no more. Try "
                 "again in a moment."
             )
         self._requests += 1
-        request = LargeRequest(self)
+        request = LargeRequest(self, caller)
         try:
             yield request
         finally:
             self._requests -= 1
             request.give_back()
 
-    async def wait_for(self, size: int) -> None:
+    async def wait_for(self, size: int, caller: object = None) -> None:
         """Take so much once it is free. RequestTooLarge."""
         self._check(size)
-        if not self._line and size <= self._free_bytes:
-            self._free_bytes -= size
+        if not self._line and self._is_free(size) and self._may_have(size, caller):
+            self._take(size, caller)
             return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._line.append((size, turn))
+        turn = _Turn(size, caller, asyncio.get_running_loop().create_future())
+        self._line.append(turn)
+        self._let_others_go_on()
         try:
-            await turn
+            await turn.come
         except asyncio.CancelledError:
-            came_in_the_same_moment = turn.done() and not turn.cancelled()
-            self.give_back(size if came_in_the_same_moment else 0)
+            came_in_the_same_moment = turn.come.done() and not turn.come.cancelled()
+            self.give_back(size if came_in_the_same_moment else 0, caller)
             raise
 
-    def take_now(self, size: int) -> None:
+    def take_now(self, size: int, caller: object = None) -> None:
         """Take so much, or nothing. RequestTooLarge, TooBusy."""
         self._check(size)
-        if self._line or size > self._free_bytes:
+        if self._line or not self._is_free(size) or not self._may_have(size, caller):
             raise TooBusy("The host has its hands full of large requests. Try again soon.")
-        self._free_bytes -= size
+        self._take(size, caller)
 
-    def give_back(self, size: int) -> None:
+    def give_back(self, size: int, caller: object = None) -> None:
         """What was taken is free again, for those who wait."""
         self._free_bytes += size
+        if caller is not None:
+            self._taken_by[caller] -= size
+            if not self._taken_by[caller]:
+                del self._taken_by[caller]
+        self._let_others_go_on()
+
+    def _let_others_go_on(self) -> None:
+        passed_over: list[_Turn] = []  # since they have as much as one caller may
         while self._line:
-            needed, turn = self._line[0]
-            if not turn.done():  # else whoever waited has left
-                if needed > self._free_bytes:
+            turn = self._line[0]
+            if not turn.come.done():  # else whoever waited has left
+                if not self._is_free(turn.size):
                     break
-                self._free_bytes -= needed
-                turn.set_result(None)
+                if self._may_have(turn.size, turn.caller):
+                    self._take(turn.size, turn.caller)
+                    turn.come.set_result(None)
+                else:
+                    passed_over.append(turn)
             self._line.popleft()
+        self._line.extendleft(reversed(passed_over))
+
+    def _take(self, size: int, caller: object) -> None:
+        self._free_bytes -= size
+        if caller is not None:
+            self._taken_by[caller] += size
+
+    def _is_free(self, size: int) -> bool:
+        return size <= self._free_bytes
+
+    def _may_have(self, size: int, caller: object) -> bool:
+        taken = 0 if caller is None else self._taken_by[caller]
+        return not taken or 2 * (taken + size) <= self._most_bytes
 
     def _check(self, size: int) -> None:
         if size > self._most_bytes:
@@ -106,27 +147,33 @@ class RequestMemory:
 
 
 class LargeRequest:
-    """What a large request has of the memory."""
+    """What a request has of the memory."""
 
-    def __init__(self, memory: RequestMemory) -> None:
+    def __init__(self, memory: RequestMemory, caller: object) -> None:
         self._memory = memory
+        self._caller = caller
         self._taken = 0
 
     async def wait_for(self, size: int) -> None:
-        """Have so much, once there is room for it. RequestTooLarge."""
-        await self._memory.wait_for(size)
+        """Have so much more, once there is room for it. RequestTooLarge."""
+        await self._memory.wait_for(size, self._caller)
         self._taken += size
 
     def take_now(self, size: int) -> None:
         """Have so much in all, or be told to come again. RequestTooLarge, TooBusy."""
         more = max(0, size - self._taken)
-        self._memory.take_now(more)
+        self._memory.take_now(more, self._caller)
         self._taken += more
+
+    def correct(self, size: int) -> None:
+        """It is known now what is needed. If that is more than was thought, others wait for it."""
+        spare = self._taken - size
+        self._taken = size
+        self._memory.give_back(spare, self._caller)
 
     def give_back(self) -> None:
         """It needs nothing any more."""
-        taken, self._taken = self._taken, 0
-        self._memory.give_back(taken)
+        self.correct(0)
 
 
 def _times(body: bytes) -> int:

@@ -310,3 +310,25 @@ def test_what_is_no_place_is_refused(form: Form, places: Any) -> None:
     log.create_topic("orders")
     with pytest.raises(InvalidRequest, match="lace"):
         log.record_times(places)
+
+
+@pytest.mark.parametrize("many_headers", [False, True])
+def test_headers_and_tables_count_towards_the_limit(form: Form, many_headers: bool) -> None:
+    log = form.open()
+    log.create_topic("orders")
+    headers: tuple[tuple[str, bytes | None], ...] = (("h", b"x" * 3000), ("n", None))
+    if many_headers:
+        headers = (("", None),) * 100
+    records = [
+        Record(b"v", headers=headers if n % 3 else (), table="t" * 1000 if n % 2 else None)
+        for n in range(60)
+    ]
+    log.publish("orders", records)
+    at, pages = 0, list[int]()
+    while at < 60:
+        page = log.fetch("orders", 0, at, max_bytes=10_000)
+        assert page.next_offset > at
+        pages.append(page.next_offset - at)
+        at = page.next_offset
+    assert max(pages) <= 10
+    assert sum(pages) == 60

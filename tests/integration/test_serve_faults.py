@@ -387,7 +387,7 @@ def test_readiness_tells_of_a_full_disk_and_of_threads_that_hang(
     assert reply.json["writes"].startswith("refused: 1 MiB")
     monkeypatch.undo()
     may_go = threading.Event()
-    everything = {"topic": "orders", "start": "Earliest"}
+    everything = {"topic": "orders", "start": "Earliest", "max_bytes": 1000}
     hanging = [threading.Thread(target=host.consume, kwargs=everything) for _ in range(8)]
     monkeypatch.setattr(host.log, "fetch", lambda *_, **__: may_go.wait(DEADLINE_SECONDS))
     try:

@@ -20,6 +20,9 @@ from duolog.bridge.metrics.names import (
 )
 from duolog.bridge.serve import connections
 from duolog.bridge.serve.connections import ConnectionRules
+from duolog.errors import TooBusy
+from duolog.log.model import Record
+from duolog.server.request_memory import LargeRequest
 from tests.integration.serve_host import DEADLINE_SECONDS, ServedLog, served, until
 
 RULES = ConnectionRules(max_connections=300, headers_within_seconds=0.2, body_silence_seconds=0.5)
@@ -250,3 +253,32 @@ def test_too_many_are_told_so_and_watchers_are_let_through(host: ServedLog, clie
     until(lambda: host.publish("orders", "again").status == 200)
     full = [json.loads(each) for each in host.said.getvalue().splitlines() if "full" in each]
     assert [each["event"] for each in full] == ["connections.full"]  # said once, not 104 times
+
+
+def test_a_client_that_takes_nothing_of_its_answer_is_hung_up_on(
+    host: ServedLog, client: Client
+) -> None:
+    host.log.create_topic("long")
+    host.log.publish("long", [Record(b"x" * 1_000_000) for _ in range(16)])
+    asked = {"topic": "long", "start": "Earliest", "max_bytes": 16 << 20, "timeout_seconds": 0}
+    body = json.dumps(asked).encode()
+    head = (
+        "POST /v1/api/topics/consume HTTP/1.1\r\nHost: localhost\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    late = host.host.tally.number(CONNECTIONS_LATE, "taking")
+    waiting = client()
+    waiting.sendall(head.encode() + body)
+    until(lambda: host.host.tally.number(CONNECTIONS_LATE, "taking") > late)
+    assert len(rest(waiting)) < 16_000_000
+    with host.host.answer_memory.request() as memory:  # what it had is free
+        until(lambda: _has(memory, host.host.body_limits.answer_memory))
+    host.log.drop_topic("long")
+
+
+def _has(memory: LargeRequest, size: int) -> bool:
+    try:
+        memory.take_now(size)
+    except TooBusy:
+        return False
+    return True

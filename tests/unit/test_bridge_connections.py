@@ -25,6 +25,10 @@ RULES = ConnectionRules(headers_within_seconds=10, body_silence_seconds=30)
         (Progress(0, 0), 29.9, True, False, True, None),
         (Progress(0, 0), 30, True, False, True, "body"),
         (Progress(0, 29), 58, True, False, True, None),  # slow, but it comes
+        (Progress(0, 0, untaken_bytes=1, taken_at=70), 99.9, True, False, False, None),
+        (Progress(0, 0, untaken_bytes=1, taken_at=70), 100, True, False, False, "taking"),
+        (Progress(0, 0, untaken_bytes=1, taken_at=70), 100, False, True, False, "taking"),
+        (Progress(0, 0, untaken_bytes=0, taken_at=70), 100, True, False, False, None),
     ],
 )
 def test_what_should_have_come(
@@ -44,6 +48,20 @@ def test_what_should_have_come(
         has_more_body=more_body,
     )
     assert found == expected
+
+
+def test_a_client_takes_its_answer_while_less_of_it_is_left_or_none() -> None:
+    progress = Progress(0, 0)
+    for now, size, taken_at in (
+        (1, 0, 1),
+        (2, 100, 2),
+        (3, 100, 2),
+        (4, 90, 4),
+        (5, 90, 4),
+        (6, 0, 6),
+    ):
+        progress.look_at_untaken(size, now)
+        assert progress.taken_at == taken_at
 
 
 def test_a_delay_of_the_host_itself_is_not_the_clients() -> None:

@@ -73,6 +73,27 @@ def test_whoever_leaves_the_line_keeps_nothing_and_holds_nobody_up() -> None:
     asyncio.run(scene())
 
 
+def test_one_caller_has_half_at_most_and_keeps_nobody_else_waiting() -> None:
+    async def scene() -> None:
+        memory = RequestMemory(100)
+        with memory.request("greedy") as first:
+            await first.wait_for(90)  # one request may be of any size
+            first.correct(40)
+            more = [asyncio.create_task(_take(memory, 20, "greedy")) for _ in range(3)]
+            await _settle()
+            assert not any(each.done() for each in more)
+            await asyncio.wait_for(_take(memory, 50, "other"), 10)
+            await asyncio.wait_for(_take(memory, 60), 10)  # where there are no names
+            with memory.request("greedy") as impatient, pytest.raises(TooBusy):
+                impatient.take_now(20)
+            first.correct(30)
+            await asyncio.gather(*more)
+        with memory.request() as last:
+            last.take_now(100)
+
+    asyncio.run(scene())
+
+
 def test_a_request_that_does_not_wait_takes_what_is_there_or_nothing() -> None:
     memory = RequestMemory(100)
     with memory.request() as request, memory.request() as other:
@@ -124,8 +145,8 @@ def test_the_least_that_a_body_takes_is_never_more_than_what_it_takes() -> None:
         assert memory_of_bytes(len(body)) <= memory_of(body, count_values(body))
 
 
-async def _take(memory: RequestMemory, size: int) -> None:
-    with memory.request() as request:
+async def _take(memory: RequestMemory, size: int, caller: str | None = None) -> None:
+    with memory.request(caller) as request:
         await request.wait_for(size)
 
 

@@ -16,7 +16,8 @@ class MemoryWatch:
     once.
     """
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, *, with_children: bool = True) -> None:
+        self._with_children = with_children
         self._process = psutil.Process(pid)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="memory")
@@ -24,7 +25,9 @@ class MemoryWatch:
 
     def look(self) -> None:
         with suppress(psutil.NoSuchProcess):
-            tree = (self._process, *self._process.children(recursive=True))
+            tree = [self._process]
+            if self._with_children:
+                tree += self._process.children(recursive=True)
             self.highest_bytes = max(self.highest_bytes, sum(_resident(each) for each in tree))
 
     def _watch(self) -> None:

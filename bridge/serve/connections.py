@@ -2,7 +2,8 @@
 
 uvicorn ends a connection that is silent between two requests, and has no limit of time within one:
 a client that sends a byte now and then keeps its place for ever. Here one look a second passes over
-all connections, so that a request costs nothing but noting the time.
+all connections, so that a request costs nothing but noting the time. A host that stops waits for
+no client either: uvicorn would, for requests that are half there and answers that nobody takes.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import Any, Final
 from duolog.bridge.journal import Journal
 from duolog.bridge.metrics.names import CONNECTIONS, CONNECTIONS_LATE, CONNECTIONS_REFUSED
 from duolog.bridge.metrics.tally import Tally
-from duolog.bridge.serve.hanging_up import LATE, hang_up, turning_away
+from duolog.bridge.serve.hanging_up import LATE, STOPPING, hang_up, turning_away
 from duolog.errors import InvalidSetting
 
 _LOOK_EVERY_SECONDS: Final = 1.0
 _TELL_EVERY_SECONDS: Final = 60.0
 _LEAST_MARGIN: Final = 16
+_LOOK_WHILE_STOPPING_EVERY_SECONDS: Final = 0.1
+_TAKE_LAST_ANSWER_WITHIN_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ class Connections:
         self._is_looking = False
         self._due_at = 0.0
         self._told_at = float("-inf")
+        self._kept_since: dict[Any, float] = {}  # while the host stops, by clients alone
 
     def made(self, connection: Any) -> None:
         """A client has connected."""
@@ -118,7 +122,24 @@ class Connections:
     def lost(self, connection: Any) -> None:
         self._open.discard(connection)
         self._turned_away.discard(connection)
+        self._kept_since.pop(connection, None)
         self._tally.put(CONNECTIONS, number=len(self._open))
+
+    def stop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let no client keep the host from its end, from now on: hang up on those whose request is
+        still coming, and in time on those that do not take their answer.
+        """
+        now = loop.time()
+        for connection in tuple(self._open):
+            if _is_being_asked(connection):
+                hang_up(connection, STOPPING)
+            if not _is_kept_by_client(connection):
+                self._kept_since.pop(connection, None)
+            elif now - self._kept_since.setdefault(connection, now) >= (
+                _TAKE_LAST_ANSWER_WITHIN_SECONDS
+            ):
+                connection.transport.abort()
+        loop.call_later(_LOOK_WHILE_STOPPING_EVERY_SECONDS, self.stop, loop)
 
     def _turn_away(self, connection: Any, most: int) -> None:
         self._tally.add(CONNECTIONS_REFUSED)
@@ -168,6 +189,18 @@ class Connections:
         self._is_looking = True
         self._due_at = loop.time() + _LOOK_EVERY_SECONDS
         loop.call_at(self._due_at, self._look, loop)
+
+
+def _is_being_asked(connection: Any) -> bool:
+    """Whether the headers of its request are there, and not all of the body."""
+    cycle = connection.cycle
+    return cycle is not None and not cycle.response_complete and bool(cycle.more_body)
+
+
+def _is_kept_by_client(connection: Any) -> bool:
+    """Whether bytes wait for it to read on, or the host has hung up and it has not."""
+    transport = connection.transport
+    return transport.is_closing() or transport.get_write_buffer_size() > 0
 
 
 def _waits_for_leave(cycle: Any) -> bool:

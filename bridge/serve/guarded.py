@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,19 +29,29 @@ def guarded_server(
     options: HostOptions,
     tally: Tally,
     journal: Journal,
-    **stopping: Any,
+    *,
+    before_stopping: Callable[[], Awaitable[object]] | None = None,
+    **more: Any,
 ) -> Iterator[uvicorn.Server]:
-    """A server that signals end; `stopping` is as `stoppable_server` has it."""
+    """A server that signals end, and clients do not keep; the rest as `stoppable_server` has it."""
+    connections = Connections(rules, tally, journal)
+
+    async def stop() -> None:
+        connections.stop(asyncio.get_running_loop())
+        if before_stopping is not None:
+            await before_stopping()
+
     with (
         _into_journal(journal),
         stoppable_server(
             application,
-            http=watched_protocol(Connections(rules, tally, journal)),
+            http=watched_protocol(connections),
+            before_stopping=stop,
             log_config=None,
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             **({} if options.tls is None else options.tls.server_options()),
             **_proxy_options(options.trusted_proxies),
-            **stopping,
+            **more,
         ) as server,
     ):
         yield server

@@ -15,6 +15,12 @@ from duolog.reach.protocol import PROTOCOL_HEADER, VERSION
 LATE: Final = Refusal(408, "RequestTimeout", "The rest of the request did not arrive in time.")
 NO_HTTP: Final = Refusal(400, "NotHttp", "That is no request of HTTP/1.1 that can be read.")
 TOO_LONG: Final = Refusal(431, "HeadersTooLarge", "The request's headers are too long.")
+STOPPING: Final = Refusal(
+    503,
+    "LogClosed",
+    "The host is stopping, and the request was not there yet: nothing of it was done. Send it "
+    "again when the host is back.",
+)
 
 _WATCHED: Final = frozenset({HEALTH, READY, METRICS})
 
@@ -24,7 +30,9 @@ def hang_up(connection: Any, refusal: Refusal) -> None:
     cycle, transport = connection.cycle, connection.transport
     if transport.is_closing():
         return
-    if cycle is not None and cycle.response_started and not cycle.response_complete:
+    is_answering = cycle is not None and cycle.response_started and not cycle.response_complete
+    is_answering_another = bool(getattr(connection, "pipeline", ()))  # only httptools' has it
+    if is_answering or is_answering_another:
         transport.abort()
         return
     if connection.progress.has_spoken:  # else it may be a browser that connects ahead

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import signal
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -19,6 +22,7 @@ from tests.support.kafka import OwnKafka
 from tests.support.served import ServedProcess, nobody_answers, nobody_listens, until
 
 ENDS_WITHIN_SECONDS = 5.0  # the promise
+CONSUME = b"POST /v1/api/topics/consume HTTP/1.1\r\nHost: localhost\r\n"
 PARTITIONS = 4
 
 
@@ -123,3 +127,52 @@ def test_it_ends_where_kafka_went_away_in_the_middle_of_work(
             publish(log.publish, 1000)
             log.ack("readers", "orders", 5, 0)
             ends(host)
+
+
+@contextmanager
+def client(host: ServedProcess) -> Iterator[socket.socket]:
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(ENDS_WITHIN_SECONDS)
+        connection.connect(("127.0.0.1", int(host.url.rpartition(":")[2])))
+        yield connection
+
+
+def ends_in_silence(host: ServedProcess) -> None:
+    """In order, and nothing went wrong."""
+    ends(host)
+    assert not [told for told in host.journal() if told["level"] in {"warning", "error"}]
+
+
+@pytest.mark.parametrize("last_words", [b"Content-Length: 1000\r\n\r\n{", b"Content-Le"])
+@pytest.mark.parametrize("path", [b"/v1/api/topics/publish", b"/registry/subjects/s/versions"])
+def test_a_client_in_the_middle_of_its_request_is_told_and_keeps_nobody(
+    folder: Path, path: bytes, last_words: bytes
+) -> None:
+    with ServedProcess(folder) as host, client(host) as half:
+        half.sendall(b"POST %b HTTP/1.1\r\nHost: localhost\r\n" % path)
+        half.sendall(b"Content-Type: application/json\r\n" + last_words)
+        assert host.ready()[0] == 200  # asked later, so the half request has been seen
+        ends_in_silence(host)
+        with half.makefile("rb") as answer:
+            said = answer.read()
+        if last_words.endswith(b"{"):
+            head, _, body = said.partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 503 ")
+            assert json.loads(body)["code"] == "LogClosed"
+        else:
+            assert said == b""
+
+
+@pytest.mark.parametrize("accept", [b"application/json", b"application/vnd.apache.arrow.stream"])
+def test_a_client_that_takes_nothing_of_its_answer_keeps_nobody(
+    folder: Path, accept: bytes
+) -> None:
+    with open_log(folder) as log:
+        log.publish("orders", [Record(random.randbytes(6000).hex().encode(), partition=0)] * 600)
+    body = b'{"topic": "orders", "limit": 600}'
+    head = b"Accept: %b\r\nContent-Type: application/json\r\n" % accept
+    with ServedProcess(folder) as host, client(host) as silent:
+        silent.sendall(CONSUME + head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        assert silent.recv(1)  # the answer has begun
+        ends_in_silence(host)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
 from duolog.bridge.serve.connections import ConnectionRules, Progress, missing
+from duolog.bridge.serve.hanging_up import STOPPING, hang_up
 from duolog.errors import InvalidSetting
 from duolog.settings import load_settings
 
@@ -101,3 +104,26 @@ def test_settings_say_what_the_rules_are(tmp_path: Path, monkeypatch: pytest.Mon
 def test_rules_that_make_no_sense_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InvalidSetting, match=next(iter(wrong))):
         ConnectionRules(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("response_started", "pipeline", "is_told"),
+    [(False, [], True), (True, [], False), (False, ["the next one"], False)],
+)
+def test_nothing_is_written_into_an_answer_that_has_begun(
+    response_started: bool, pipeline: list[str], is_told: bool
+) -> None:
+    transport = Mock()
+    transport.is_closing.return_value = False
+    cycle = SimpleNamespace(response_started=response_started, response_complete=False)
+    hang_up(
+        SimpleNamespace(
+            transport=transport,
+            cycle=cycle,
+            pipeline=pipeline,  # of uvicorn's: while it is not empty, the one before is answered
+            progress=Progress(0, 0, has_spoken=True),
+        ),
+        STOPPING,
+    )
+    assert transport.write.called == is_told
+    assert transport.abort.called != is_told

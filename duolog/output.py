@@ -12,9 +12,9 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from duolog.errors import OutputFailed
 from duolog.printable import one_line, printable, printable_json
@@ -78,8 +78,8 @@ def _named() -> Iterator[None]:
 
 
 def note(text: str) -> None:
-    """Something that people should know."""
-    sys.stderr.write(printable(text) + "\n")
+    """Something that people should know. Where it cannot be written, the work goes on."""
+    _tell(printable(text) + "\n")
 
 
 def error(message: str, code: str, *, as_json: bool) -> None:
@@ -90,13 +90,38 @@ def error(message: str, code: str, *, as_json: bool) -> None:
         text = f"\x1b[1;31mError:\x1b[0m {printable(message)}"
     else:
         text = f"Error: {printable(message)}"
-    sys.stderr.write(text + "\n")
+    _tell(text + "\n")
 
 
 def line_anew(text: str) -> None:
     """Write the last line of a terminal anew, on stderr."""
-    sys.stderr.write(f"\r\x1b[2K{one_line(text)}")
-    sys.stderr.flush()
+    _tell(f"\r\x1b[2K{one_line(text)}")
+
+
+def _tell(text: str) -> None:
+    """On stderr, whose disk may be full and whose reader may have left."""
+    with suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def leave_stderr() -> None:
+    """At the end: what could not be written there is no reason for Python to exit with 120."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        _send_nowhere(sys.stderr)
+
+
+def forget_stdout() -> None:
+    """Nobody reads it any more: what Python still wants to flush at exit goes nowhere."""
+    _send_nowhere(sys.stdout)
+
+
+def _send_nowhere(stream: TextIO) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def confirm(question: str) -> None:
@@ -114,7 +139,7 @@ def print_tracebacks_safely() -> None:
     ) -> None:
         if not issubclass(kind, SystemExit):
             lines = traceback.format_exception(kind, error, trace)
-            sys.stderr.write(printable("".join(lines)))
+            _tell(printable("".join(lines)))
 
     sys.excepthook = print_it
     threading.excepthook = lambda told: print_it(told.exc_type, told.exc_value, told.exc_traceback)
@@ -149,7 +174,9 @@ def styled(text: str, style: str = "") -> Text:
 
 
 class _NamedStdout:
-    """stdout for Rich, whose failures are named too. Rich puts itself in its place at times."""
+    """stdout for Rich, whose failures are named too, and which shows as an escape what its encoding
+    has not. Rich puts itself in its place at times.
+    """
 
     def __init__(self) -> None:
         self._out = sys.stdout
@@ -158,8 +185,10 @@ class _NamedStdout:
         return getattr(self._out, name)
 
     def write(self, text: str) -> int:
+        encoding = self._out.encoding or "utf-8"
+        encodable = text.encode(encoding, "backslashreplace").decode(encoding)
         with _named():
-            return self._out.write(text)
+            return self._out.write(encodable)
 
     def flush(self) -> None:
         with _named():

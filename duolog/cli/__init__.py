@@ -17,10 +17,13 @@ from __future__ import annotations
 def main() -> None:
     """Run the program."""
     from duolog.cli.standard_streams import have_standard_streams
-    from duolog.output import print_tracebacks_safely
+    from duolog.output import leave_stderr, print_tracebacks_safely
 
     have_standard_streams()
     print_tracebacks_safely()
     from duolog.cli.program import app
 
-    app()
+    try:
+        app()
+    finally:
+        leave_stderr()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -58,7 +56,7 @@ class Program(TyperGroup):
             result = super().invoke(ctx)
             output.flush()
         except OutputFailed as error:
-            forget_stdout()
+            output.forget_stdout()
             output.error(str(error), error.code, as_json=as_json)
             raise typer.Exit(1) from error
         except DuologError as error:
@@ -78,7 +76,7 @@ class Program(TyperGroup):
             output.error(_said(error), "UsageError", as_json=True)
             raise typer.Exit(2) from error
         except BrokenPipeError as error:
-            forget_stdout()
+            output.forget_stdout()
             raise typer.Exit(READER_GONE) from error
         except KeyboardInterrupt as error:
             raise typer.Exit(INTERRUPTED) from error
@@ -93,13 +91,6 @@ def _printable(error: Exception) -> Exception:
 def _said(error: Exception) -> str:
     said: str = error.format_message()  # type: ignore[attr-defined]
     return said
-
-
-def forget_stdout() -> None:
-    """Nobody reads it any more: what Python still wants to flush at exit goes nowhere."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 app = typer.Typer(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +75,48 @@ def test_output_on_a_full_disk_is_a_named_error(log: Path, command: tuple[str, .
     assert ended.stderr.startswith("Error: The output cannot be written (No space left on device)")
     assert "Traceback" not in ended.stderr
     assert values(log) == [b"first", *([b"second"] if command[0] == "publish" else [])]
+
+
+def test_notes_that_cannot_be_written_end_no_server(log: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        server = subprocess.Popen(
+            [sys.executable, "-c", DUOLOG, "serve", "--log", str(log), "--listen", "127.0.0.1:0"],
+            stdout=subprocess.PIPE,
+            stderr=full,
+            text=True,
+        )
+    with server:
+        try:
+            assert server.stdout is not None
+            url = server.stdout.readline().strip()
+            with urllib.request.urlopen(f"{url}/readyz", timeout=DEADLINE_SECONDS) as answer:
+                assert answer.status == 200
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(DEADLINE_SECONDS) == 0
+        finally:
+            server.kill()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code"), [(("group", "list"), 0), (("topic", "describe", "none"), 1)]
+)
+def test_words_that_cannot_be_written_change_no_exit_code(
+    log: Path, arguments: tuple[str, ...], exit_code: int
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = run(*arguments, "--log", str(log), stdout=subprocess.PIPE, stderr=full)
+    assert ended.returncode == exit_code
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_what_stdout_cannot_encode_is_shown_as_its_escape(log: Path, encoding: str) -> None:
+    with open_log(log) as opened:
+        opened.publish("orders", Record("ü ключ 🙂".encode()))
+    ended = run(
+        "sql", "--log", str(log), "SELECT CAST(value AS VARCHAR) FROM orders",
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}, encoding=encoding,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (0, "")
+    u = "ü" if encoding == "latin-1" else r"\xfc"
+    assert rf"{u} \u043a\u043b\u044e\u0447 \U0001f642" in ended.stdout

@@ -26,7 +26,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Message, Receive, Scope, Send
 
-from duolog.avro.registry.subject_access import forbidden, is_open_to
+from duolog.avro.registry.subject_access import forbidden, is_open_to, may_ask
 from duolog.errors import DuologError, RegistryRefused
 from duolog.server.json_pieces import (
     SMALL_BYTES,
@@ -45,6 +45,10 @@ _OFFERED: Final = (
 _READ: Final = (*(name for name, _ in _OFFERED), "application/octet-stream")
 
 _MOST_VALUES: Final = 10_000  # of a large body
+_MAY_ONLY_READ: Final = (
+    "This changes a subject, and takes a token without limits, or one whose subjects are named "
+    "(--subjects). This token only reads the subjects of its topics."
+)
 
 
 class Answer(JSONResponse):
@@ -131,6 +135,8 @@ class RegistryRoute(APIRoute):
                 return http_refusal(406)
             if not is_open_to(request, self.endpoint):
                 return answer_to(forbidden("This takes a token that may use all subjects."))
+            if not may_ask(request, self.endpoint):
+                return answer_to(forbidden(_MAY_ONLY_READ))
             try:
                 if self.body_field is not None:
                     request = await self._with_body(request)

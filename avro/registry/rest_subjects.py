@@ -34,7 +34,7 @@ from duolog.avro.registry.rest_parameters import (
 )
 from duolog.avro.registry.rest_routes import SCHEMA_CODES, Endpoint
 from duolog.avro.registry.service import Listed, RegistryService
-from duolog.avro.registry.subject_access import SubjectAccess, limits_subjects
+from duolog.avro.registry.subject_access import SubjectAccess, limits_subjects, only_reads
 from duolog.avro.registry.wire_names import Json
 from duolog.errors import InvalidSchema, RegistryRefused
 
@@ -145,6 +145,7 @@ class SubjectRoutes:
         return Answer({"id": version.id, "version": version.version, **written})
 
     @limits_subjects
+    @only_reads
     def look_up_schema(
         self,
         request: Request,
@@ -228,6 +229,7 @@ class SubjectRoutes:
         return Answer(self._service.deletion.delete_subject(name, permanent=permanent))
 
     @limits_subjects
+    @only_reads
     def check_against_subject(
         self,
         request: Request,
@@ -239,6 +241,7 @@ class SubjectRoutes:
         return self._check(request, subject, None, body, normalize=normalize, verbose=verbose)
 
     @limits_subjects
+    @only_reads
     def check_against_version(
         self,
         request: Request,

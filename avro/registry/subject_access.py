@@ -2,14 +2,16 @@
 
 Whoever serves the registry puts a predicate over subjects into the scope of a request whose sender
 is limited to some. Every endpoint that answers such a request says so with `limits_subjects`, and
-looks at each subject that it names, changes or answers with; all others are refused.
+looks at each subject that it names, changes or answers with; all others are refused. The predicate
+says besides whether its sender may change these subjects. What is not asked by GET is a change,
+unless the endpoint says with `only_reads` that it is none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from starlette.requests import Request
 
@@ -17,15 +19,25 @@ from duolog.avro.registry.contexts import normalized
 from duolog.avro.registry.model import Version
 from duolog.errors import RegistryRefused
 
-MayUse = Callable[[str], bool]
 Run = TypeVar("Run", bound=Callable[..., Any])
 
 _IN_SCOPE: Final = "duolog.subjects"
 _MARK: Final = "limits_subjects"
+_READ_MARK: Final = "only_reads"
+_READING: Final = ("GET", "HEAD")
 _FORBIDDEN: Final = 403
 
 
-def limit_subjects(scope: MutableMapping[str, Any], may_use: MayUse) -> None:
+class Subjects(Protocol):
+    """Which subjects a sender may use, and whether for more than reading."""
+
+    @property
+    def may_change(self) -> bool: ...
+
+    def __call__(self, subject: str, /) -> bool: ...
+
+
+def limit_subjects(scope: MutableMapping[str, Any], may_use: Subjects) -> None:
     """Let this request use only the subjects for which `may_use` is true."""
     scope[_IN_SCOPE] = may_use
 
@@ -36,16 +48,29 @@ def limits_subjects(run: Run) -> Run:
     return run
 
 
+def only_reads(run: Run) -> Run:
+    """Mark an endpoint that changes nothing though it is asked by POST."""
+    setattr(run, _READ_MARK, True)
+    return run
+
+
 def is_open_to(request: Request, run: Callable[..., Any]) -> bool:
     """Whether an endpoint answers this request."""
     return _IN_SCOPE not in request.scope or getattr(run, _MARK, False)
+
+
+def may_ask(request: Request, run: Callable[..., Any]) -> bool:
+    """Whether the sender may do what an endpoint does, for subjects of theirs."""
+    if request.method in _READING or getattr(run, _READ_MARK, False):
+        return True
+    return _IN_SCOPE not in request.scope or bool(request.scope[_IN_SCOPE].may_change)
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectAccess:
     """What one request may use."""
 
-    may_use: MayUse
+    may_use: Callable[[str], bool]
 
     @classmethod
     def of(cls, request: Request) -> SubjectAccess:

@@ -35,7 +35,7 @@ class Need:
 
     role: Role | None
     unlimited: bool = False  # a token that is limited in any way is not enough
-    unless_subjects: bool = False  # are named for it: then it may be limited all the same
+    unless_to_subjects: bool = False  # named, or of its topics: the registry says what it may there
 
 
 _NEEDS: Final = {
@@ -97,7 +97,7 @@ def need_of(endpoint: str, method: str, *, users_consume: bool) -> Need:
         if method in _READING:
             return Need(Role.SERVICE)
         role = Role.DBA if method in _CHANGING else Role.SERVICE
-        return Need(role, unlimited=True, unless_subjects=True)
+        return Need(role, unlimited=True, unless_to_subjects=True)
     if users_consume and endpoint in _CONSUMING:
         return Need(Role.USER)
     return _NEEDS[endpoint]
@@ -125,9 +125,9 @@ def lacks(caller: Caller, need: Need) -> str | None:
             f"{caller.role.word}."
         )
     if need.unlimited and caller.is_limited:
-        if not need.unless_subjects:
+        if not need.unless_to_subjects:
             return f"This takes a token without limits; '{caller.name}' is limited."
-        if caller.subjects is None:
+        if not caller.is_limited_to_subjects:
             return (
                 "This takes a token without limits, or one whose subjects are named (--subjects); "
                 f"'{caller.name}' is limited otherwise."

@@ -70,14 +70,10 @@ class Caller:
     def is_limited_to_subjects(self) -> bool:
         return self.topics is not None or self.subjects is not None
 
-    def may_use_subject(self, subject: str) -> bool:
-        """Whether they may read a subject's schemas, and change them if `subjects` are named. If
-        they are limited to some topics only, these are the subjects of those topics.
-        """
-        if self.subjects is None and self.topics is not None:
-            topic, _, kind = subject.rpartition("-")
-            return kind in _KINDS_OF_SUBJECTS and self.may_use(topic)
-        return _is_among(subject, self.subjects)
+    @property
+    def may_use_subject(self) -> SubjectsOf:
+        """Whether they may read a subject's schemas: `may_use_subject(subject)`."""
+        return SubjectsOf(self)
 
     def own_writer(self, writer: str) -> str:
         """The name under which the log knows a writer of theirs. Who is limited to some topics has
@@ -85,6 +81,26 @@ class Caller:
         them up.
         """
         return writer if self.topics is None else f"token:{self.name}/{writer}"
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectsOf:
+    """The subjects that a caller may read, and change if `subjects` are named. If they are limited
+    to some topics only, these are the subjects of those topics.
+    """
+
+    caller: Caller
+
+    @property
+    def may_change(self) -> bool:
+        return self.caller.subjects is not None or not self.caller.is_limited
+
+    def __call__(self, subject: str) -> bool:
+        caller = self.caller
+        if caller.subjects is None and caller.topics is not None:
+            topic, _, kind = subject.rpartition("-")
+            return kind in _KINDS_OF_SUBJECTS and caller.may_use(topic)
+        return _is_among(subject, caller.subjects)
 
 
 def _is_among(name: str, patterns: tuple[str, ...] | None) -> bool:

@@ -200,7 +200,7 @@ def _is_being_asked(connection: Any) -> bool:
 def _is_kept_by_client(connection: Any) -> bool:
     """Whether bytes wait for it to read on, or the host has hung up and it has not."""
     transport = connection.transport
-    return transport.is_closing() or transport.get_write_buffer_size() > 0
+    return bool(transport.is_closing() or transport.get_write_buffer_size() > 0)
 
 
 def _waits_for_leave(cycle: Any) -> bool:

@@ -181,6 +181,32 @@ def test_who_may_change_subjects(registry: Registry) -> None:
     assert registry.ask("subjects", f"DELETE /subjects/{MINE}").status == 200
 
 
+@pytest.mark.parametrize("who", ["topics", "subjects", "reader"])
+def test_a_lookup_and_a_check_are_reads_of_own_subjects(registry: Registry, who: str) -> None:
+    mine = {"schema": schema("Mine")}
+    paths = ("/subjects/{}", "/subjects/{}/", "/contexts/:.:/subjects/{}",
+             "/compatibility/subjects/{}/versions", "/compatibility/subjects/{}/versions/latest",
+             "/compatibility/subjects/{}/versions/1/")  # fmt: skip
+    for path in paths:
+        assert registry.ask(who, f"POST {path.format(MINE)}", mine).status == 200, path
+        assert registry.ask(who, f"POST {path.format(THEIRS)}", mine).status == 403, path
+
+
+def test_a_token_for_topics_changes_nothing(registry: Registry) -> None:
+    before = registry.ask("all", "GET /schemas?deleted=true").json
+    new = {"schema": schema("New")}
+    for path in (f"/subjects/{MINE}/versions", f"/subjects/{MINE}/versions/",
+                 f"/subjects/{MINE}/versions?normalize=true",
+                 f"/contexts/:.:/subjects/{MINE}/versions"):  # fmt: skip
+        reply = registry.ask("topics", f"POST {path}", new)
+        assert (reply.status, reply.json["error_code"]) == (403, 403), path
+        assert "--subjects" in reply.json["message"]
+    for call in (f"PUT /mode/{MINE}", f"DELETE /config/{MINE}", f"DELETE /subjects/{MINE}",
+                 f"DELETE /subjects/{MINE}/versions/1"):  # fmt: skip
+        assert registry.ask("topics", call, {"mode": "IMPORT"}).status == 403, call
+    assert registry.ask("all", "GET /schemas?deleted=true").json == before
+
+
 def test_an_alias_does_not_lead_to_another_subject(registry: Registry) -> None:
     set_alias = registry.ask("subjects", f"PUT /config/{MINE}", {"alias": THEIRS})
     assert set_alias.status == 200

@@ -38,6 +38,7 @@ OPEN = None
         ("/registry", "GET", Role.SERVICE, Role.SERVICE, False),
         ("/registry/subjects", "GET", Role.SERVICE, Role.SERVICE, False),
         ("/registry/subjects/a/versions", "POST", Role.SERVICE, Role.SERVICE, True),
+        ("/registry/subjects/a", "POST", Role.SERVICE, Role.SERVICE, True),
         ("/registry/config", "PUT", Role.DBA, Role.DBA, True),
         ("/registry/subjects/a", "DELETE", Role.DBA, Role.DBA, True),
         ("/", "GET", Role.USER, Role.USER, False),
@@ -61,8 +62,11 @@ def test_what_each_path_asks_for(
         for role in Role:
             enough = wanted is None or role >= wanted
             assert (lacks(Caller("a", role), need) is None) == enough
-            limited = Caller("a", role, ("orders",))
+            limited = Caller("a", role, groups=("orders",))
             assert (lacks(limited, need) is None) == (enough and not unlimited)
+            for to_subjects in (Caller("a", role, ("orders",)), Caller("a", role, subjects=("o",))):
+                may_come = not unlimited or path.startswith("/registry")  # which looks at subjects
+                assert (lacks(to_subjects, need) is None) == (enough and may_come)
 
 
 def test_every_call_of_another_process_is_either_a_services_or_a_dbas() -> None:

@@ -34,6 +34,7 @@ from duolog.log.identity import FORMAT_FILE, read_format, write_format
 from duolog.log.mark import Mark
 from duolog.log.open_files import too_many_open_files
 from duolog.log.owner import sync_folder
+from duolog.log.private import make_folder
 from duolog.log.state import State
 from duolog.log.store import WriteFailed
 
@@ -81,7 +82,7 @@ def remove_checkpoints(log_folder: Path) -> None:
 def _write(state: State, folder: Path) -> Path:
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
-        folder.mkdir(parents=True, mode=0o700)
+        make_folder(folder, exist_ok=False)
         sequence = _checkpoint(state, folder / "db")
         mark = Mark(folder / "mark")
         try:

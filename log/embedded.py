@@ -68,7 +68,14 @@ from duolog.log.model import (
 from duolog.log.names import check_epoch, check_topic_name, check_writer
 from duolog.log.open_files import allow_many_files, is_too_many, too_many_open_files
 from duolog.log.options import LogOptions
-from duolog.log.owner import UNFINISHED, HostHint, Ownership, sync_folder, take_ownership
+from duolog.log.owner import (
+    UNFINISHED,
+    HostHint,
+    Ownership,
+    file_of_another,
+    sync_folder,
+    take_ownership,
+)
 from duolog.log.part import Part
 from duolog.log.publishing import Publisher, Then
 from duolog.log.reads import Reader, damaged_offsets
@@ -137,6 +144,7 @@ def open_log(
             store = Store(folder / "db", mark, options)
             store.open()
             undo.callback(store.close)
+            ownership.close_to_others()  # also what was made there
             if not mark.sequence:
                 sync_folder(folder)  # `mark` and `db` are new in it
             state = State(folder, store, options, BatchCache(options.cache_bytes))
@@ -159,6 +167,8 @@ def open_log(
 def _not_opened(folder: Path, error: OSError) -> DuologError:
     if is_too_many(error):
         return too_many_open_files(f"The log in {folder} could not be opened")
+    if isinstance(error, PermissionError) and isinstance(error.filename, str):
+        return file_of_another(Path(error.filename), folder)
     return NotWritten(
         f"The log in {folder} could not be opened: {error.strerror or error}. Look at its disk and "
         "open it again; nothing was changed."

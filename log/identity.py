@@ -16,6 +16,7 @@ from pathlib import Path
 
 from duolog.errors import DamagedLog, UnsupportedFormat
 from duolog.log.owner import UNFINISHED, sync_folder, unfinished
+from duolog.log.private import opener
 from duolog.log.store import Store, WriteBatch
 
 FORMAT = 1
@@ -71,7 +72,7 @@ def read_format(folder: Path) -> int:
 def write_format(folder: Path) -> None:
     """Say durably that this is a log, and of which format."""
     new = folder / "FORMAT.new"
-    with new.open("w") as written:
+    with open(new, "w", opener=opener) as written:
         written.write(_FORMAT_LINE.format(FORMAT))
         written.flush()
         os.fsync(written.fileno())

@@ -14,6 +14,7 @@ import errno
 import fcntl
 import json
 import os
+import pwd
 import re
 import secrets
 import socket
@@ -28,10 +29,12 @@ from weakref import WeakSet
 from duolog.clock import Clock
 from duolog.errors import LogBusy, LogNotFound, RestoreUnfinished, UnsupportedLocation
 from duolog.log.open_files import is_too_many, too_many_open_files
+from duolog.log.private import opener
 
 _FIRST_PAUSE_SECONDS = 0.001
 _LONGEST_PAUSE_SECONDS = 0.05
 _SECRET_BYTES = 32
+_FOLDERS_INSIDE = ("db", "staging", "checkpoints", "restoring")
 UNFINISHED = "restoring"
 """The folder in which a log is restored; as long as there is no FORMAT beside it, it is none."""
 
@@ -55,7 +58,9 @@ class Ownership:
     def announce(self, hint: HostHint) -> None:
         """Say where the log's host can be asked."""
         written = self.folder / "host.json.new"
-        written.write_text(json.dumps(asdict(hint)))
+        written.unlink(missing_ok=True)
+        with open(written, "x", opener=opener) as opened:
+            json.dump(asdict(hint), opened)
         written.replace(self.folder / "host.json")
 
     def secret(self) -> str:
@@ -76,12 +81,12 @@ class Ownership:
 
     def close_to_others(self) -> None:
         """Also a folder that was there before, made by whoever with whatever rights: its files are
-        the records. Once it is known to be a log; where that is not ours to say, it stays as it is.
+        the records. Once it is known to be a log. Where it is another user's, the folders inside
+        are closed; see `open_to_others`.
         """
-        with suppress(OSError):
-            mode = stat.S_IMODE(self.folder.stat().st_mode)
-            if mode & 0o077:
-                self.folder.chmod(mode & ~0o077)
+        if not _close(self.folder):
+            for name in _FOLDERS_INSIDE:
+                _close(self.folder / name)
 
     def is_in_place(self) -> bool:
         """Whether the folder that was locked is still the one at its path."""
@@ -106,6 +111,69 @@ class Ownership:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _close(folder: Path) -> bool:
+    """Whether it is closed to others now."""
+    try:
+        mode = stat.S_IMODE(folder.stat().st_mode)
+        if mode & 0o077:
+            folder.chmod(mode & ~0o077)
+    except OSError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """What others may do to a log, and what its owner can do about that."""
+
+    found: str
+    advice: str
+
+
+def open_to_others(folder: Path) -> Exposure | None:
+    """Whether others may rename and remove what is in a log's folder, since its user may not close
+    it: as in a volume that belongs to root.
+    """
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if not mode & 0o022 or mode & stat.S_ISVTX:
+        return None
+    return Exposure(
+        f"{folder} belongs to {owner_of(folder)}, and other users may write into it (mode "
+        f"{mode:04o}). They cannot read the records, but they can rename or remove them",
+        f"Keep the log in a folder of its own inside, like {folder / 'log'}, or give the folder to "
+        f"the log's user: chown {this_user()} {folder} && chmod 700 {folder}",
+    )
+
+
+def file_of_another(file: Path, folder: Path) -> UnsupportedLocation:
+    """What to tell where the system refuses a file of the log in a folder."""
+    user = this_user()
+    return UnsupportedLocation(
+        f"The log in {folder} cannot be used by {user}: {file} belongs to {owner_of(file)}, and "
+        f"the system says: Permission denied. Nothing is damaged. As root, give all of it to one "
+        f"user, and run Duolog as that one alone: chown -R {user} {folder}"
+    )
+
+
+def owner_of(path: Path) -> str:
+    """The user whom a file belongs to."""
+    try:
+        return _user_name(path.stat().st_uid)
+    except OSError:
+        return "another user"
+
+
+def this_user() -> str:
+    return _user_name(os.geteuid())
+
+
+def _user_name(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:  # as in containers
+        return str(number)
 
 
 _owned_here: WeakSet[Ownership] = WeakSet()
@@ -220,6 +288,8 @@ def _try_lock(folder: Path) -> int | None:
     except OSError as error:
         if is_too_many(error):
             raise too_many_open_files(f"{path} cannot be opened") from error
+        if isinstance(error, PermissionError) and path.exists():
+            raise file_of_another(path, folder) from error
         raise UnsupportedLocation(
             f"{path} cannot be opened: {error.strerror}. The owner of a log needs to write there."
         ) from error

@@ -24,6 +24,7 @@ from duolog.log.lost_files import named_by_keys, remove_kept, second_name, unnam
 from duolog.log.model import TopicPartition
 from duolog.log.open_files import is_too_many, too_many_open_files
 from duolog.log.owner import sync_folder
+from duolog.log.private import make_folder
 from duolog.log.sorted_file import FileFailed, SortedFile
 from duolog.log.store import Store
 
@@ -97,7 +98,7 @@ class RecordFiles:
         remove_kept(self.paths)
 
     def _begun(self) -> SortedFile:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(self._folder)
         self.paths.append(unnamed_path(self._folder))
         return self._store.begin_file("records", self.paths[-1])
 

@@ -23,6 +23,7 @@ from typing import Protocol
 from duolog.errors import DamagedPart, DiskFull, DuologError, InvalidRequest, NotWritten
 from duolog.log.model import Writer
 from duolog.log.open_files import is_too_many, too_many_open_files
+from duolog.log.private import make_folder
 
 ABANDONED_MS = 7 * 24 * 3600 * 1000
 REPEATED_MS = 3600 * 1000
@@ -96,7 +97,7 @@ class LocalStaging:
 
 class _LocalFile:
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(path.parent)
         self._path = path
         self._content = path.open("xb")
 

@@ -33,7 +33,6 @@ from duolog.errors import (
     LogClosed,
     LogUnusable,
     NotWritten,
-    UnsupportedLocation,
     WritesRefused,
 )
 from duolog.log.forked import Forked, keep_for_ever, leave_to_parent_in_child
@@ -47,6 +46,7 @@ from duolog.log.open_files import (
     too_many_open_files,
 )
 from duolog.log.options import LogOptions
+from duolog.log.owner import file_of_another
 from duolog.log.shared_access import SharedAccess
 from duolog.log.sorted_file import SortedFile
 from duolog.log.torn_manifest import find_torn_manifest, missing_without_end, remove_trial
@@ -66,6 +66,7 @@ _MOST_WAITING_BUFFERS = 2
 _LONGEST_WAIT_SECONDS = 2.0
 _FILES_OVERLAP = ("Global seqno is required, but disabled", "External file requires flush")
 _PER_OPERATION_BYTES = 32
+_DENIED = re.compile(r"IO error.*: (?P<file>/.*?): Permission denied")
 _SYSTEM_ERROR = re.compile(r"\(os error (?P<errno>\d+)\)$")
 
 
@@ -741,11 +742,8 @@ def _damage_named(path: Path) -> Iterator[None]:
             raise too_many_open_files(f"The log in {path.parent} cannot be read") from error
         if "No space left" in text:
             raise DiskFull(f"No space is left for the log in {path.parent}.") from error
-        if text.startswith("IO error") and "Permission denied" in text:
-            raise UnsupportedLocation(
-                f"The log in {path.parent} has files that this user may not use ({text}). Nothing "
-                "is damaged: give them to the user who opens the log."
-            ) from error
+        if denied := _DENIED.search(text):
+            raise file_of_another(Path(denied["file"]), path.parent) from error
         if text.startswith("IO error") and "LOCK" in text:
             raise WritesRefused(f"RocksDB's directory {path} is still in use: {text}") from error
         if text.startswith(("Corruption", "IO error", "Invalid argument", "NotFound", "Failed to")):

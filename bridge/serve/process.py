@@ -22,6 +22,7 @@ from duolog.bridge.metrics.mirrored import MIRROR_WORKER, Mirrored
 from duolog.bridge.metrics.tally import Tally
 from duolog.bridge.serve.child import WorkerCommand
 from duolog.bridge.serve.duties import Duties
+from duolog.bridge.serve.exposed import warn_of_open_folder
 from duolog.bridge.serve.group_retention import GroupRetention
 from duolog.bridge.serve.guarded import guarded_server
 from duolog.bridge.serve.options import HostOptions
@@ -142,6 +143,7 @@ def serve(
             log_id=started.log_id,
             max_connections=rules.max_connections,  # fewer than set where few files may be open
         )
+        warn_of_open_folder(log.folder, journal)
         for worker in running:
             ending.enter_context(worker)
         spare_the_garbage_collector()

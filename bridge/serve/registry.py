@@ -13,6 +13,7 @@ from duolog.bridge.http.front import Front
 from duolog.bridge.http.gate import Gate
 from duolog.bridge.journal import Journal
 from duolog.bridge.metrics.tally import Tally
+from duolog.bridge.serve.exposed import warn_of_open_folder
 from duolog.bridge.serve.guarded import guarded_server
 from duolog.bridge.serve.options import HostOptions
 from duolog.log import EmbeddedLog
@@ -48,5 +49,6 @@ def serve_registry(
         front = Front(gate, tally, journal, lambda _: REGISTRY)
         with guarded_server(front, rules, options, tally, journal) as server:
             when_started(options.url(taken(listener)), str(log.folder))
+            warn_of_open_folder(log.folder, journal)
             spare_the_garbage_collector()
             server.run(sockets=[listener])

@@ -12,6 +12,7 @@ from duolog.cli.checkup_machine import latest_record
 from duolog.errors import DuologError, LogBusy, LogNotFound
 from duolog.log import EmbeddedLog, LogOptions, open_log
 from duolog.log.model import Topic
+from duolog.log.owner import open_to_others
 
 _LOCK_WAIT_SECONDS = 1.0
 
@@ -31,6 +32,7 @@ def log(folder: Path, options: LogOptions) -> Iterator[Finding]:
             f"in use: {error}",
             "A log that is in use cannot be looked into from here.",
         )
+        yield from _exposed(folder)
         return
     except LogNotFound:
         yield Finding(
@@ -45,6 +47,7 @@ def log(folder: Path, options: LogOptions) -> Iterator[Finding]:
         return
     with opened:
         yield Finding("log", Status.OK, f"opens; all that was durable is there ({folder})")
+        yield from _exposed(folder)
         yield _identity(opened)
         yield _ends(opened)
         latest = [each.last_ts_ms for topic in opened.topics() for each in opened.offsets(topic.id)]
@@ -62,6 +65,12 @@ def topics_of(folder: Path, options: LogOptions) -> tuple[Topic, ...]:
             return tuple(opened.topics())
     except DuologError:
         return ()
+
+
+def _exposed(folder: Path) -> Iterator[Finding]:
+    exposed = open_to_others(folder)
+    if exposed is not None:
+        yield Finding("folder", Status.WARNING, exposed.found, exposed.advice)
 
 
 def _identity(opened: EmbeddedLog) -> Finding:

@@ -206,6 +206,9 @@ def _add_watching_routes(app: FastAPI, watching: Watching) -> None:
             response_class=Response,
             responses=described[path],
         )
+    for path, run in ((access.HEALTH, watching.health), (access.READY, watching.ready)):
+        # The server leaves the body out.
+        app.add_api_route(path, run, methods=["HEAD"], response_model=None, include_in_schema=False)
 
 
 def _refusals(described: dict[int, str]) -> dict[int | str, dict[str, Any]]:

@@ -45,6 +45,7 @@ class Started:
     """What is said once a host can be asked."""
 
     url: str
+    listen: str  # the address that it took: another one than in `url` where one is advertised
     log: str
     log_id: str
 
@@ -133,12 +134,14 @@ def serve(
                 ),
             )
         )
-        started = Started(options.url(taken(listener)), str(log.folder), log.log_id)
+        bound = taken(listener)
+        started = Started(options.url(bound), str(bound), str(log.folder), log.log_id)
         log.announce(started.url)
         when_started(started)
         journal.note(
             "host.started",
             url=started.url,
+            listen=started.listen,
             log=started.log,
             log_id=started.log_id,
             max_connections=rules.max_connections,  # fewer than set where few files may be open

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -121,7 +122,7 @@ def serve(
 
     def say(started: Started) -> None:
         if as_json:
-            output.json_line({"url": started.url, "log": started.log, "log_id": started.log_id})
+            output.json_line(asdict(started))
         else:
             output.line(started.url)
             output.note(f"Serves {started.log}. Ctrl-C ends it.")

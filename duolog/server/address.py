@@ -43,15 +43,18 @@ class Address:
         except ValueError:
             return False
 
-    def url(self, *, tls: bool = False) -> str:
+    def __str__(self) -> str:
         shown = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if tls else 'http'}://{shown}:{self.port}"
+        return f"{shown}:{self.port}"
+
+    def url(self, *, tls: bool = False) -> str:
+        return f"{'https' if tls else 'http'}://{self}"
 
 
 @lru_cache(maxsize=256)  # asked for each request
 def is_loopback(host: str) -> bool:
     """Whether what goes there stays on this machine."""
-    if host == "localhost":
+    if host.lower() in {"localhost", "localhost."}:
         return True
     try:
         return ipaddress.ip_address(host).is_loopback

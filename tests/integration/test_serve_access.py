@@ -441,3 +441,19 @@ def test_a_limited_tokens_writers_are_its_own(guarded: Guarded) -> None:
     assert sent(orders, 2, "other") == 409
     assert sent(whole, 2, "theirs") == 200
     assert last_of(whole, "token:orders-only/w") == 2  # as the log knows it
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_head_answers_as_get_does_without_a_body(tmp_path: Path, path: str) -> None:
+    with served(tmp_path / "log") as host:
+        got, headers_alone = host.ask(path), host.ask(path, method="HEAD")
+        assert (headers_alone.status, headers_alone.body) == (got.status, b"")
+        assert headers_alone.headers["content-length"] == str(len(got.body))
+        assert host.ask("/readyz", method="DELETE").status == 405
+
+
+@pytest.mark.parametrize("name", ["localhost", "LOCALHOST:80", "localhost.", "LocalHost.:7070"])
+def test_names_of_this_machine_however_they_are_written(tmp_path: Path, name: str) -> None:
+    with served(tmp_path / "log") as host:
+        assert host.ask("/readyz", headers={"Host": name}).status == 200
+        assert host.ask("/readyz", headers={"Host": f"x{name}"}).status == 403

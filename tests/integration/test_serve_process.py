@@ -136,6 +136,21 @@ def test_for_people_it_prints_the_address_alone_on_stdout(start: Start, tmp_path
     assert f"Serves {tmp_path / 'log'}. Ctrl-C ends it." in err.decode()
 
 
+def test_the_address_that_it_took_is_told_beside_the_one_that_is_advertised(
+    serve: Start, tmp_path: Path
+) -> None:
+    served = serve("--advertise", "http://log.example:80", "--log-json")
+    started = json.loads(cast("IO[bytes]", served.stdout).readline())
+    assert started["url"] == "http://log.example:80"
+    assert ask(f"http://{started['listen']}/healthz") == (200, {"status": "ok"})
+    served.terminate()
+    _, err = served.communicate(timeout=DEADLINE_SECONDS)
+    (told,) = [
+        each for each in map(json.loads, err.splitlines()) if each["event"] == "host.started"
+    ]
+    assert told["listen"] == started["listen"]
+
+
 def test_a_poll_that_waits_is_answered_when_the_host_is_told_to_stop(
     serve: Start, tmp_path: Path
 ) -> None:

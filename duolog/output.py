@@ -6,6 +6,7 @@ obeys nothing of the text (`printable.py`), brackets are brackets, and JSON keep
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -131,6 +132,12 @@ def confirm(question: str) -> None:
     typer.confirm(printable(question), abort=True, err=True)
 
 
+def escape_what_stdout_cannot_encode() -> None:
+    """Also in what Typer prints, as --help. JSON and lines are written in UTF-8 besides."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def print_tracebacks_safely() -> None:
     """What nobody has foreseen is printed with a traceback, and may repeat what came from afar."""
 
@@ -174,9 +181,7 @@ def styled(text: str, style: str = "") -> Text:
 
 
 class _NamedStdout:
-    """stdout for Rich, whose failures are named too, and which shows as an escape what its encoding
-    has not. Rich puts itself in its place at times.
-    """
+    """stdout for Rich, whose failures are named too. Rich puts itself in its place at times."""
 
     def __init__(self) -> None:
         self._out = sys.stdout
@@ -185,10 +190,8 @@ class _NamedStdout:
         return getattr(self._out, name)
 
     def write(self, text: str) -> int:
-        encoding = self._out.encoding or "utf-8"
-        encodable = text.encode(encoding, "backslashreplace").decode(encoding)
         with _named():
-            return self._out.write(encodable)
+            return self._out.write(text)
 
     def flush(self) -> None:
         with _named():

@@ -17,9 +17,14 @@ from __future__ import annotations
 def main() -> None:
     """Run the program."""
     from duolog.cli.standard_streams import have_standard_streams
-    from duolog.output import leave_stderr, print_tracebacks_safely
+    from duolog.output import (
+        escape_what_stdout_cannot_encode,
+        leave_stderr,
+        print_tracebacks_safely,
+    )
 
     have_standard_streams()
+    escape_what_stdout_cannot_encode()
     print_tracebacks_safely()
     from duolog.cli.program import app
 

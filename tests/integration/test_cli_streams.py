@@ -120,3 +120,13 @@ def test_what_stdout_cannot_encode_is_shown_as_its_escape(log: Path, encoding: s
     assert (ended.returncode, ended.stderr) == (0, "")
     u = "ü" if encoding == "latin-1" else r"\xfc"
     assert rf"{u} \u043a\u043b\u044e\u0447 \U0001f642" in ended.stdout
+
+
+@pytest.mark.parametrize("command", [("serve",), ("consume",), ("sql",), ()])
+def test_help_is_shown_in_every_encoding(command: tuple[str, ...]) -> None:
+    ended = run(
+        *command, "--help", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "Usage" in ended.stdout

@@ -79,7 +79,10 @@ class SubjectAccess:
     def check(self, subject: str) -> str:
         """The subject; 403 if it is not one of the sender's, whether it is there or not."""
         if not self.may_use(normalized(subject)):
-            raise forbidden(f"The token is limited to other subjects than '{subject}'.")
+            raise forbidden(
+                f"The token may not use subject '{subject}'. Have one made with --subjects that "
+                "match it."
+            )
         return subject
 
     def subjects(self, subjects: Iterable[str]) -> list[str]:

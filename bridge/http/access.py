@@ -25,6 +25,7 @@ REGISTRY: Final = "/registry"
 OTHER: Final = "other"
 
 API: Final = "/v1/api/"
+_LIMITS: Final = ("topics", "groups", "tables", "subjects", "where")  # of a caller
 _READING: Final = ("GET", "HEAD")
 _CHANGING: Final = ("PUT", "DELETE")
 
@@ -115,6 +116,25 @@ def need_of_call(call: str) -> Need:
     if call in SERVICE_CALLS:
         return Need(Role.SERVICE, unlimited=True)
     return Need(Role.DBA if call in DBA_CALLS else Role.SYSTEM, unlimited=True)
+
+
+def lacks_for_call(caller: Caller, call: str) -> str | None:
+    """Why this caller may not make a call of another Duolog process; None when they may."""
+    need = need_of_call(call)
+    if lacks(caller, need) is None:
+        return None
+    if caller.is_limited:
+        limits = ", ".join(f"--{each}" for each in _LIMITS if getattr(caller, each) is not None)
+        return (
+            f"The token '{caller.name}' is limited ({limits}): the command line, Admin and Spark "
+            "take a token without limits. Use HTTP, Consumer or Publisher with it."
+        )
+    role = (need.role or Role.SYSTEM).word
+    return (
+        f"The token '{caller.name}' has the role {caller.role.word}: the command line, Admin and "
+        f"Spark take {role} or a higher one ('{call}'). Have a token made with: duolog token "
+        f"create --role {role}."
+    )
 
 
 def lacks(caller: Caller, need: Need) -> str | None:

@@ -56,7 +56,7 @@ from duolog.errors import DuologError
 _TOPIC_ERRORS = {
     400: "The body is not JSON.",
     401: "No token, or one that is not known.",
-    403: "The token's role is too low, or it is limited to other topics.",
+    403: "The token's role is too low, or it may not use the topic or the group.",
     404: "No such topic or partition.",
     408: "The body did not arrive in time.",
     413: "The body or a record is too large.",

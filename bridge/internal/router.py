@@ -76,7 +76,7 @@ def internal_router(
     waits who asks for what is not there yet; `groups` moves groups on both sides.
 
     `admits` judges all other bearer tokens ("": none) for a call: one of `reach.calls.CALLS`, or
-    hello, fetch, wait, parts.
+    hello, fetch, wait, parts. It may raise HostRefused, to say why a token that it knows is not enough.
     """
     routes = _Routes(
         log,

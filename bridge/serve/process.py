@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from duolog.avro.embedded import registry_of
-from duolog.bridge.http.access import lacks, need_of_call
+from duolog.bridge.http.access import lacks_for_call
 from duolog.bridge.http.app import host_app
 from duolog.bridge.http.doorkeeper import Doorkeeper
 from duolog.bridge.http.host import Host
@@ -28,6 +28,7 @@ from duolog.bridge.serve.guarded import guarded_server
 from duolog.bridge.serve.options import HostOptions
 from duolog.bridge.serve.worker import Worker
 from duolog.clock import Clock
+from duolog.errors import HostRefused
 from duolog.log import EmbeddedLog
 from duolog.log.damage_model import DamagedOffsets
 from duolog.server.listener import listen, taken
@@ -194,6 +195,13 @@ def _shown(workers: Sequence[Worker]) -> dict[str, Any]:
 
 
 def _admits(doorkeeper: Doorkeeper, token: str, call: str) -> bool:
-    """Whether a token is enough for a call of another Duolog process."""
+    """Whether a token is enough for a call of another Duolog process. Whoever brings one that is
+    known is told what it lacks, by HostRefused.
+    """
     caller = doorkeeper.caller(token or None)
-    return caller is not None and lacks(caller, need_of_call(call)) is None
+    if caller is None:
+        return False
+    why = lacks_for_call(caller, call)
+    if why is not None:
+        raise HostRefused(why)
+    return True

@@ -92,7 +92,8 @@ class SeenLog:
         """The group, if it is one of the caller's."""
         if not self._caller.may_use_group(group):
             raise ForbiddenGroup(
-                f"The token '{self._caller.name}' is limited to other groups than '{group}'."
+                f"The token '{self._caller.name}' may not use group '{group}'. Have one made with "
+                "--groups that match it."
             )
         return group
 
@@ -237,7 +238,11 @@ class UsedLog(SeenLog):
         """Refuse a table that feeds topics of others: one's own would tell what goes to them."""
         for topic, _ in self._log.routing_plan().routes_of(table):
             if not self._caller.may_use(topic.name):
-                raise forbidden(self._caller, table)
+                raise ForbiddenTopic(
+                    f"The token '{self._caller.name}' may not use table '{table}': its rows go to "
+                    "other topics, too. Have one made with --topics that match all topics of the "
+                    "table."
+                )
 
     def _check_route(self, table: str) -> None:
         """Refuse a route that the caller is not to make, whatever the table feeds by now."""
@@ -340,5 +345,6 @@ class UsedLog(SeenLog):
 def forbidden(caller: Caller, reference: TopicRef) -> ForbiddenTopic:
     """To be raised."""
     return ForbiddenTopic(
-        f"The token '{caller.name}' is limited to other topics than '{reference}' leads to."
+        f"The token '{caller.name}' may not use topic '{reference}'. Have one made with --topics "
+        "that match it."
     )

@@ -190,7 +190,12 @@ def test_rows_that_would_reach_another_topic_are_refused_whole(guarded: Guarded)
     rows = {"table": "shop.orders", "op": "insert", "rows": [{"id": 1}], "key_columns": ["id"]}
     ask, limited = guarded.host.ask, guarded.tokens["orders only"]
     before = guarded.host.log.offsets("orders")
-    assert ask(f"{TOPICS}/publish", rows, token=limited).status == 403
+    refused = ask(f"{TOPICS}/publish", rows, token=limited)
+    assert refused.status == 403
+    assert refused.json["error"] == (
+        "The token 'orders-only' may not use table 'shop.orders': its rows go to other topics, "
+        "too. Have one made with --topics that match all topics of the table."
+    )
     assert guarded.host.log.offsets("orders") == before
     assert ask(f"{TOPICS}/publish", rows, token=guarded.tokens["service"]).status == 200
     unknown = ask(f"{TOPICS}/publish", {**rows, "table": "none"}, token=limited)
@@ -212,7 +217,10 @@ def test_a_token_for_some_groups_uses_no_others(guarded: Guarded) -> None:
         of = {"topic": "orders", **content}
         refused = ask(f"{TOPICS}/{name}", {**of, "group_id": "another"}, token=token)
         assert (refused.status, refused.code) == (403, "Forbidden"), name
-        assert "other groups" in refused.json["error"]
+        assert refused.json["error"] == (
+            "The token 'mine' may not use group 'another'. Have one made with --groups that match "
+            "it."
+        )
         allowed = ask(f"{TOPICS}/{name}", {**of, "group_id": "mine-1"}, token=token)
         assert allowed.status in {200, 409}, name
     position = guarded.host.log.group_position("another", "orders", 0)

@@ -277,8 +277,16 @@ def test_another_process_may_do_what_its_tokens_role_may(
     with reach(url=url, token=tokens["dba"]) as log:
         log.drop_topic("orders")
         assert log.topics() == ()
-    for token in (tokens["user"], "unknown", None):
-        with pytest.raises(HostRefused), reach(url=url, token=token) as log:
+    limited = token_of(
+        start, *("--role", "service", "--name", "pub", "--file", "tokens", "--topics", "orders")
+    )
+    for token, said in (
+        (tokens["user"], "'user' has the role user"),
+        (limited, r"'pub' is limited \(--topics\).* Use HTTP, Consumer or Publisher"),
+        ("unknown", "does not take this token for 'hello'. Check that it is whole"),
+        (None, "needs a token for 'hello'"),
+    ):
+        with pytest.raises(HostRefused, match=said), reach(url=url, token=token) as log:
             log.topics()
 
 

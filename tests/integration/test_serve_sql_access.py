@@ -131,7 +131,7 @@ def test_a_token_for_some_topics_names_no_others(guarded: Guarded, text: str) ->
         refused = guarded.ask(text.format(quoted), "limited")
         assert (refused.status, refused.code) == (403, "Forbidden"), refused.body
         assert refused.json["error"].replace(name, "X") == (
-            "The token 'limited' is limited to other topics than 'X' leads to."
+            "The token 'limited' may not use topic 'X'. Have one made with --topics that match it."
         )
     assert (guarded.host.log.topics(), guarded.host.log.group_positions()) == before
 
@@ -210,7 +210,7 @@ def test_a_token_for_some_groups_moves_no_others_and_sees_none(guarded: Guarded)
     ):
         refused = guarded.ask(statement.format("another"), "limited")
         assert (refused.status, refused.code) == (403, "Forbidden")
-        assert refused.json["error"].startswith("The token 'limited' is limited to other groups")
+        assert refused.json["error"].startswith("The token 'limited' may not use group 'another'.")
         assert guarded.ask(statement.format("mine-1"), "limited").status == 200, statement
     position = guarded.host.log.group_position("another", "orders", 0)
     assert position is not None

@@ -10,6 +10,7 @@ from duolog.bridge.http.access import (
     SERVICE_CALLS,
     endpoint_of,
     lacks,
+    lacks_for_call,
     need_of,
     need_of_call,
 )
@@ -94,6 +95,23 @@ def test_what_a_call_asks_for(call: str, least: Role) -> None:
     for role in Role:
         assert (lacks(Caller("a", role), need) is None) == (role >= least)
         assert lacks(Caller("a", role, ("orders",)), need) is not None
+
+
+def test_why_another_process_may_not_is_said_with_what_to_do() -> None:
+    limited = Caller("pub", Role.SERVICE, ("orders",), groups=("g-*",))
+    assert lacks_for_call(limited, "hello") == (
+        "The token 'pub' is limited (--topics, --groups): the command line, Admin and Spark take a "
+        "token without limits. Use HTTP, Consumer or Publisher with it."
+    )
+    assert lacks_for_call(Caller("eyes", Role.USER), "hello") == (
+        "The token 'eyes' has the role user: the command line, Admin and Spark take service or a "
+        "higher one ('hello'). Have a token made with: duolog token create --role service."
+    )
+    assert lacks_for_call(Caller("app", Role.SERVICE), "create_topic") == (
+        "The token 'app' has the role service: the command line, Admin and Spark take dba or a "
+        "higher one ('create_topic'). Have a token made with: duolog token create --role dba."
+    )
+    assert lacks_for_call(Caller("ops", Role.DBA), "create_topic") is None
 
 
 def test_paths_that_nobody_knows_make_no_new_labels() -> None:

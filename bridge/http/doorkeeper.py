@@ -11,7 +11,7 @@ from duolog.bridge.http.tokens import StoredToken, caller_of, read_tokens
 from duolog.bridge.journal import Journal
 from duolog.bridge.local_callers import LocalCallers
 from duolog.bridge.metrics.names import TOKEN_RELOAD_FAILURES, TOKENS
-from duolog.bridge.metrics.tally import Tally
+from duolog.bridge.metrics.tally import Samples, Tally
 from duolog.clock import Clock, SystemClock
 from duolog.errors import InvalidSetting
 
@@ -34,7 +34,8 @@ class Doorkeeper:
         self._local: LocalCallers | None = None
         if path is not None:
             self._seen = _state_of(path)
-            self._take(read_tokens(path))
+            self._tokens = read_tokens(path)
+        tally.ask(self._samples)
 
     @property
     def wants_tokens(self) -> bool:
@@ -54,6 +55,13 @@ class Doorkeeper:
             return THIS_MACHINE
         return caller_of(token, self._current(self._path), self._clock.now_ms() / 1000)
 
+    def in_force(self) -> int:
+        """How many tokens are taken now: one ends by itself, while the file stays as it is."""
+        if self._path is None:
+            return 0
+        now = self._clock.now_ms() / 1000
+        return sum(any(each.hashes(now)) for each in self._current(self._path))
+
     def _current(self, path: Path) -> tuple[StoredToken, ...]:
         """The tokens in force. A file that cannot be read leaves those before it as they are, so
         that an editor that writes in two steps locks nobody out; the journal says so.
@@ -65,16 +73,15 @@ class Doorkeeper:
             if state != self._seen:
                 self._seen = state
                 try:
-                    self._take(read_tokens(path))
+                    self._tokens = read_tokens(path)
                     self._journal.note("tokens.reloaded", tokens=len(self._tokens))
                 except InvalidSetting as error:
                     self._tally.add(TOKEN_RELOAD_FAILURES)
                     self._journal.warn("tokens.not_reloaded", error=str(error))
             return self._tokens
 
-    def _take(self, tokens: tuple[StoredToken, ...]) -> None:
-        self._tokens = tokens
-        self._tally.put(TOKENS, number=len(tokens))
+    def _samples(self) -> Samples:
+        return {TOKENS: [((), self.in_force())]}
 
 
 def _state_of(path: Path) -> _State | None:

@@ -11,14 +11,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from duolog.bridge.http.access import CONSUME, endpoint_of
 from duolog.bridge.http.answers import INTERNAL
+from duolog.bridge.http.callers import ANYBODY
 from duolog.bridge.journal import Journal, Level
 from duolog.bridge.metrics.names import REQUEST_SECONDS, REQUESTS
 from duolog.bridge.metrics.tally import Tally
 
 ENDPOINT = "duolog.endpoint"
 REQUEST_ID = "duolog.request_id"
+CALLER_NAME = "duolog.caller_name"  # where a route has asked for a token by itself
 """Names in the scope."""
 
+_CALLER = "duolog.caller"  # where the gate says who asks
+_FORBIDDEN = 403
 _WAIT = "/wait"  # the long poll of other Duolog processes
 _ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 
@@ -65,16 +69,29 @@ class Front:
         self._tally.add(REQUESTS, endpoint, str(status))
         if endpoint != CONSUME and not scope["path"].endswith(_WAIT):
             self._tally.note(REQUEST_SECONDS, endpoint, seconds=seconds)
-        if self._journal.shows(Level.DEBUG):
-            self._journal.detail(
-                "request",
+        caller = _caller_name(scope)
+        # By a token that is known: its role is too low, or its limits are in the way.
+        is_refused = status == _FORBIDDEN and caller is not None
+        level = Level.INFO if is_refused else Level.DEBUG
+        if self._journal.shows(level):
+            self._journal.tell(
+                level,
+                "request.refused" if is_refused else "request",
                 id=request_id,
+                caller=caller,
                 method=scope["method"],
                 path=scope["path"],
                 status=status,
                 ms=round(seconds * 1000, 1),
                 client=client_of(scope),
             )
+
+
+def _caller_name(scope: Scope) -> str | None:
+    """Whose token it was; None where there was none, or none was needed."""
+    caller = scope.get(_CALLER, ANYBODY)
+    name: str | None = scope.get(CALLER_NAME)
+    return name if name is not None or caller is ANYBODY else caller.name
 
 
 def client_of(scope: Scope) -> str:

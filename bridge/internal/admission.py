@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
+from duolog.bridge.http.callers import THIS_MACHINE
+from duolog.bridge.http.front import CALLER_NAME
 from duolog.bridge.local_callers import LocalCallers
 from duolog.errors import HostMismatch, HostRefused
 from duolog.reach.protocol import LOG_HEADER, PROTOCOL_HEADER, check_version
@@ -19,7 +21,7 @@ class Admission:
 
     log_id: str
     local: LocalCallers | None = None
-    admits: Callable[[str, str], bool] | None = None
+    admits: Callable[[str, str], str | None] | None = None
 
     def check_client(self, request: Request) -> None:
         """Refuse other versions, and those who mean another log."""
@@ -35,8 +37,11 @@ class Admission:
         """Refuse who may not ask for this."""
         token = token_in(request.headers.raw, takes_passwords=False) or ""
         if self.local is not None and self.local.knows(token):
+            request.scope[CALLER_NAME] = THIS_MACHINE.name
             return
-        if self.admits is not None and self.admits(token, call):
+        name = None if self.admits is None else self.admits(token, call)
+        if name is not None:
+            request.scope[CALLER_NAME] = name
             return
         raise HostRefused(
             f"The host needs a token for '{call}', and none came. Give one that its token file has."

@@ -65,7 +65,7 @@ def internal_router(
     log: EmbeddedLog,
     *,
     local: LocalCallers | None = None,
-    admits: Callable[[str, str], bool] | None = None,
+    admits: Callable[[str, str], str | None] | None = None,
     room: WaitingRoom | None = None,
     groups: HostGroups | None = None,
     memory: RequestMemory | None = None,
@@ -76,7 +76,8 @@ def internal_router(
     waits who asks for what is not there yet; `groups` moves groups on both sides.
 
     `admits` judges all other bearer tokens ("": none) for a call: one of `reach.calls.CALLS`, or
-    hello, fetch, wait, parts. It may raise HostRefused, to say why a token that it knows is not enough.
+    hello, fetch, wait, parts. It gives the name of the token, None where it is not let in, and may
+    raise HostRefused, to say why one that it knows is not enough.
     """
     routes = _Routes(
         log,

@@ -311,7 +311,7 @@ MIRROR_WATCHING = Metric(
     only_when_told=True,
 )
 
-TOKENS = Metric("tokens", Kind.GAUGE, "Tokens that are accepted.")
+TOKENS = Metric("tokens", Kind.GAUGE, "Tokens that are accepted now; none that has expired.")
 TOKEN_RELOAD_FAILURES = Metric(
     "token_reload_failures_total",
     Kind.COUNTER,

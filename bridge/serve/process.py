@@ -23,6 +23,7 @@ from duolog.bridge.metrics.tally import Tally
 from duolog.bridge.serve.child import WorkerCommand
 from duolog.bridge.serve.duties import Duties
 from duolog.bridge.serve.exposed import warn_of_open_folder
+from duolog.bridge.serve.exposure import tell_of_exposure
 from duolog.bridge.serve.group_retention import GroupRetention
 from duolog.bridge.serve.guarded import guarded_server
 from duolog.bridge.serve.options import HostOptions
@@ -68,6 +69,7 @@ def serve(
     keep_files_private()
     tally = Tally(options.metric_rules)
     doorkeeper = Doorkeeper(options.tokens, tally, journal)
+    tell_of_exposure(options, doorkeeper, journal)
     rules = options.connection_rules.within(allow_many_connections())
     sys.setswitchinterval(_SWITCH_SECONDS)
     with ExitStack() as ending, listen(options.listen) as listener:
@@ -99,7 +101,7 @@ def serve(
             internal=internal_router(
                 log,
                 local=local,
-                admits=partial(_admits, doorkeeper),
+                admits=partial(_admits, doorkeeper, journal),
                 room=host.room,
                 memory=host.request_memory,
                 groups=host.groups,
@@ -194,14 +196,15 @@ def _shown(workers: Sequence[Worker]) -> dict[str, Any]:
     return {worker.state.name: worker.state.shown() for worker in workers}
 
 
-def _admits(doorkeeper: Doorkeeper, token: str, call: str) -> bool:
-    """Whether a token is enough for a call of another Duolog process. Whoever brings one that is
-    known is told what it lacks, by HostRefused.
+def _admits(doorkeeper: Doorkeeper, journal: Journal, token: str, call: str) -> str | None:
+    """The name of a token that is enough for a call of another Duolog process. Whoever brings one
+    that is known is told what it lacks, by HostRefused.
     """
     caller = doorkeeper.caller(token or None)
     if caller is None:
-        return False
+        return None
     why = lacks_for_call(caller, call)
     if why is not None:
+        journal.note("call.refused", caller=caller.name, call=call, said=why)
         raise HostRefused(why)
-    return True
+    return caller.name

@@ -14,6 +14,7 @@ from duolog.bridge.http.gate import Gate
 from duolog.bridge.journal import Journal
 from duolog.bridge.metrics.tally import Tally
 from duolog.bridge.serve.exposed import warn_of_open_folder
+from duolog.bridge.serve.exposure import tell_of_exposure
 from duolog.bridge.serve.guarded import guarded_server
 from duolog.bridge.serve.options import HostOptions
 from duolog.log import EmbeddedLog
@@ -37,6 +38,7 @@ def serve_registry(
     keep_files_private()
     tally = Tally()
     doorkeeper = Doorkeeper(options.tokens, tally, journal)
+    tell_of_exposure(options, doorkeeper, journal)
     rules = options.connection_rules.within(allow_many_connections())
     with listen(options.listen) as listener, open_log() as log:
         gate = Gate(

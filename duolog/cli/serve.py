@@ -114,24 +114,31 @@ def serve(
     }
     settings, path = settings_with_log(log, flags=tables, file=config)
 
+    journal = Journal(as_json=log_json, level=Level[log_level.name])
+
     if settings.topics.poll_interval_ms is not None:
-        output.note(
+        said = (
             "[topics] poll_interval_ms has no effect: a poll that waits is answered by the append "
             "itself. Leave it out."
         )
+        if log_json:  # then stderr is JSON, each line of it
+            journal.warn("settings.without_effect", said=said)
+        else:
+            output.note(said)
 
     def say(started: Started) -> None:
         if as_json:
             output.json_line(asdict(started))
         else:
             output.line(started.url)
-            output.note(f"Serves {started.log}. Ctrl-C ends it.")
+            if not log_json:
+                output.note(f"Serves {started.log}. Ctrl-C ends it.")
         output.flush()
 
     serve_log(
         lambda: open_log(path, options=settings.log_options(), avro=settings.avro_options()),
         settings.host_options(),
-        Journal(as_json=log_json, level=Level[log_level.name]),
+        journal,
         when_started=say,
         workers=_workers(settings, path, log_json=log_json, log_level=log_level.value),
     )

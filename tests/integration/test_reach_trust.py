@@ -128,9 +128,9 @@ def test_who_brings_no_right_token_is_refused(folder: Path, token: str | None) -
 def test_a_token_may_be_good_for_some_calls_only(folder: Path) -> None:
     asked: list[tuple[str, str]] = []
 
-    def admits(token: str, call: str) -> bool:
+    def admits(token: str, call: str) -> str | None:
         asked.append((token, call))
-        return call != "create_topic"
+        return None if call == "create_topic" else "reader"
 
     with duolog.open_log(folder) as owner:
         owner.create_topic("orders")
@@ -163,9 +163,9 @@ def test_a_wait_says_nothing_to_a_token_that_was_taken_back(folder: Path) -> Non
         owner.create_topic("orders")
         app = FastAPI(openapi_url=None)
 
-        def admits(_: str, call: str) -> bool:
+        def admits(_: str, call: str) -> str | None:
             asked.append(call)
-            return asked.count("wait") < 2
+            return "reader" if asked.count("wait") < 2 else None
 
         app.include_router(internal_router(owner, admits=admits))
         server = Server(app)

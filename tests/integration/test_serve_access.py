@@ -351,6 +351,39 @@ def test_refusals_are_counted_by_reason(guarded: Guarded) -> None:
     assert [one - other for one, other in zip(after, before, strict=True)] == [1, 1, 1, 1]
 
 
+def test_the_journal_names_whose_token_it_was(guarded: Guarded) -> None:
+    """At level info where a request was refused for its role or limits, else at debug."""
+    ask, tokens = guarded.host.ask, guarded.tokens
+    asked = [
+        ("low", SERVED["publish"], tokens["user"]),
+        ("limited", SERVED["publish"], tokens["others only"]),
+        ("fine", SERVED["publish"], tokens["service"]),
+        ("nobody", SERVED["publish"], "unknown"),
+        ("open", SERVED["health"], tokens["service"]),
+    ]
+    for name, (path, content), token in asked:
+        ask(path, content, token=token, headers={"X-Request-Id": f"journal-{name}"})
+    said: dict[str, dict[str, Any]] = {}
+
+    def is_said() -> bool:
+        lines = map(json.loads, guarded.host.said.getvalue().splitlines())
+        said.update({line.get("id", ""): line for line in lines})
+        return all(f"journal-{name}" in said for name, _, _ in asked)
+
+    until(is_said)
+    shown = {
+        name: tuple(said[f"journal-{name}"].get(field) for field in ("level", "event", "caller"))
+        for name, _, _ in asked
+    }
+    assert shown == {
+        "low": ("info", "request.refused", "user"),
+        "limited": ("info", "request.refused", "others-only"),
+        "fine": ("debug", "request", "service"),
+        "nobody": ("debug", "request", None),
+        "open": ("debug", "request", None),
+    }
+
+
 def test_no_token_is_ever_said(guarded: Guarded, tmp_path: Path) -> None:
     said = guarded.host.said.getvalue()
     shown = guarded.host.ask("/metrics", token=guarded.tokens["dba"]).body.decode()

@@ -22,7 +22,8 @@ import psutil
 import pytest
 
 from duolog import open_log
-from duolog.bridge.http.tokens import hash_of
+from duolog.bridge.http.callers import Caller, Role
+from duolog.bridge.http.tokens import add_token, hash_of
 from duolog.errors import HostRefused
 from duolog.log.model import Record
 from duolog.reach import reach
@@ -269,7 +270,8 @@ def test_another_process_may_do_what_its_tokens_role_may(
         role: token_of(start, "--role", role, "--name", role, "--file", "tokens")
         for role in ("user", "service", "dba")
     }
-    url = url_of(serve("--tokens", "tokens"))
+    served = serve("--tokens", "tokens", "--log-level", "debug", "--log-json")
+    url = url_of(served)
     with reach(url=url, token=tokens["service"]) as log:
         assert log.publish("orders", [Record(b"a")])[0].offset == 0
         with pytest.raises(HostRefused):
@@ -288,6 +290,56 @@ def test_another_process_may_do_what_its_tokens_role_may(
     ):
         with pytest.raises(HostRefused, match=said), reach(url=url, token=token) as log:
             log.topics()
+    served.send_signal(signal.SIGTERM)
+    lines = [
+        json.loads(line) for line in served.communicate(timeout=DEADLINE_SECONDS)[1].splitlines()
+    ]
+    refusals = {(e["caller"], e["call"]) for e in lines if e["event"] == "call.refused"}
+    assert refusals == {("service", "drop_topic"), ("user", "hello"), ("pub", "hello")}
+    requests = {
+        (e["path"].rpartition("/")[2], e.get("caller")) for e in lines if e["event"] == "request"
+    }
+    assert {("publish", "service"), ("drop_topic", "dba"), ("hello", None)} < requests
+
+
+def test_with_log_json_all_of_stderr_is_json(start: Start) -> None:
+    served = start("serve", "--log", "log", "--listen", "127.0.0.1:0", "--log-json",
+                   DUOLOG_TOPICS__POLL_INTERVAL_MS="5")  # fmt: skip
+    assert cast("IO[bytes]", served.stdout).readline()
+    served.send_signal(signal.SIGTERM)
+    _, err = served.communicate(timeout=DEADLINE_SECONDS)
+    events = [json.loads(line)["event"] for line in err.splitlines()]
+    assert events == [
+        "settings.without_effect", "host.started", "host.stopping", "host.stopped",
+    ]  # fmt: skip
+
+
+def test_a_host_that_is_open_or_closed_to_all_says_so_as_it_starts(
+    serve: Start, start: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "none").touch()
+    expired = Caller("old", Role.DBA)
+    add_token(tmp_path / "expired", expired, 1)
+    add_token(tmp_path / "tokens", Caller("ops", Role.DBA))
+    certificate = make_certificate(tmp_path, "host")
+    tls = ("--tls-certificate", str(certificate.certificate), "--tls-key", str(certificate.key))
+    beyond, here = "0.0.0.0:0", "127.0.0.1:0"
+    for listen, tokens, more, warned in (
+        (beyond, "tokens", (), {"host.without_tls": "--tls-certificate"}),
+        (beyond, "tokens", tls, {}),
+        (beyond, "tokens", ("--advertise", "https://log.example"), {}),
+        (here, "tokens", (), {}),
+        (here, "none", (), {"host.without_any_token": "duolog token create"}),
+        (here, "expired", (), {"host.without_any_token": "--file expired"}),
+    ):
+        served = serve("--tokens", tokens, "--log-json", *more, listen=listen)
+        url_of(served)
+        served.send_signal(signal.SIGTERM)
+        _, err = served.communicate(timeout=DEADLINE_SECONDS)
+        lines = [json.loads(line) for line in err.splitlines()]
+        said = {each["event"]: each["said"] for each in lines if each["level"] == "warning"}
+        assert said.keys() == warned.keys(), (listen, tokens, more)
+        assert all(warned[event] in said[event] for event in warned)
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0"])

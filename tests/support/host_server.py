@@ -40,7 +40,12 @@ def host_app(log: EmbeddedLog, *, token: str = TOKEN, **served: Any) -> Any:
     local = LocalCallers(log.log_id, log.secret())
     app = FastAPI(openapi_url=None)
     app.include_router(
-        internal_router(log, local=local, admits=lambda brought, _: brought == token, **served)
+        internal_router(
+            log,
+            local=local,
+            admits=lambda brought, _: "for tests" if brought == token else None,
+            **served,
+        )
     )
 
     @cache

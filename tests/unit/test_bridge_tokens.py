@@ -43,6 +43,11 @@ def doorkeeper(path: Path | None) -> tuple[Doorkeeper, Tally, io.StringIO]:
     return Doorkeeper(path, tally, Journal(said)), tally, said
 
 
+def counted(tally: Tally) -> float:
+    """The tokens that /metrics tells of."""
+    return tally.asked()[TOKENS][0][1]
+
+
 def test_a_token_that_was_made_is_known_with_its_role_and_topics(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     first = add_token(path, BILLING)
@@ -167,10 +172,10 @@ def test_a_token_counts_from_when_it_is_made_until_its_line_is_gone(tmp_path: Pa
     path = tmp_path / "tokens"
     first = add_token(path, BILLING)
     keeper, tally, said = doorkeeper(path)
-    assert tally.number(TOKENS) == 1
+    assert counted(tally) == 1
     later = add_token(path, Caller("later", Role.USER))
     assert keeper.caller(later) == Caller("later", Role.USER)
-    assert tally.number(TOKENS) == 2
+    assert counted(tally) == 2
     path.write_text(path.read_text().splitlines()[1] + "\n")
     assert keeper.caller(first) is None
     assert keeper.caller(later) is not None
@@ -207,6 +212,20 @@ def test_a_token_ends_by_itself(tmp_path: Path) -> None:
     assert keeper.caller(token) == BILLING
     clock.advance(seconds=1)
     assert keeper.caller(token) is None
+
+
+def test_the_metric_counts_the_tokens_in_force(tmp_path: Path) -> None:
+    """Also where one ends while the file stays as it is."""
+    path, clock, tally = tmp_path / "tokens", ManualClock(NOW * 1000), Tally()
+    add_token(path, BILLING, NOW + 60)
+    add_token(path, Caller("ops", Role.DBA))
+    rotate_token(path, "ops", NOW, overlap_seconds=10)
+    Doorkeeper(path, tally, Journal(io.StringIO()), clock)
+    assert counted(tally) == 2
+    clock.advance(seconds=60)
+    assert counted(tally) == 1
+    add_token(path, Caller("later", Role.USER))
+    assert counted(tally) == 2
 
 
 def test_a_token_that_is_replaced_counts_as_long_as_it_is_said(tmp_path: Path) -> None:

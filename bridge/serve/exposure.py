@@ -1,0 +1,32 @@
+"""Who reaches a host as it was started: what its operator may not have meant, told once."""
+
+from __future__ import annotations
+
+from duolog.bridge.http.doorkeeper import Doorkeeper
+from duolog.bridge.journal import Journal
+from duolog.bridge.serve.options import HostOptions
+
+
+def tell_of_exposure(options: HostOptions, doorkeeper: Doorkeeper, journal: Journal) -> None:
+    """Warn of tokens that travel unencrypted, and of a host that lets nobody in."""
+    if not options.listen.is_loopback and not _is_encrypted(options):
+        journal.warn(
+            "host.without_tls",
+            listen=options.listen.host,
+            said="Tokens and records travel unencrypted beyond this machine. Set tls_certificate "
+            "and tls_key in [serve] (--tls-certificate, --tls-key), or have a proxy encrypt, and "
+            "say so by --advertise https://…",
+        )
+    if doorkeeper.wants_tokens and not doorkeeper.in_force():
+        journal.warn(
+            "host.without_any_token",
+            tokens=options.tokens,
+            said="No token is in force, so nobody is let in who cannot read the log's folder. "
+            "Make one with: duolog token create --role service --name NAME --file "
+            f"{options.tokens}",
+        )
+
+
+def _is_encrypted(options: HostOptions) -> bool:
+    origin = options.advertised_origin()
+    return options.tls is not None or (origin is not None and origin.scheme == "https")

@@ -368,27 +368,56 @@ def _check_known(found: Mapping[str, Any], kind: type[BaseModel], where: str) ->
     known = list(kind.model_fields)
     for name in found:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0)
-            raise InvalidSetting(
-                f"{where} has an unknown key '{name}'. The nearest known one is '{near[0]}'; all "
-                f"are: {', '.join(known)}."
-            )
+            raise InvalidSetting(_unknown_key(where, name, known))
+
+
+def _unknown_key(where: str, name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0)[0]
+    return (
+        f"{where} has an unknown key '{name}'. The nearest known one is '{near}'; all are: "
+        f"{', '.join(known)}."
+    )
 
 
 def _told(error: ValidationError, flags: Mapping[str, Any], file: Path) -> str:
     first = error.errors(include_url=False, include_context=False)[0]
     name, *inner = map(str, first["loc"])
     full = ".".join((name, *inner))
-    variable = _PREFIX + name.upper()
+    if first["type"] == "extra_forbidden" and not _is_in(flags, name, *inner):
+        return _unknown_in_environment(name, inner[0])
     if _is_in(flags, name, *inner):
         source = "--" + (name, *inner)[-1].replace("_", "-")
-    elif any(each.upper() == variable for each in os.environ):
-        source = f"'{full}' in {variable}" if inner else variable
+    elif variable := _variable_of(name, *inner):
+        source = variable
+    elif variable := _variable_of(name):
+        source = f"'{full}' in {variable}"
     else:
         source = f"'{full}' in {file}"
     reason = str(first["msg"])
     what = "what it is" if name in _SECRET else repr(first["input"])
     return f"{source} cannot be {what}: {reason[0].lower()}{reason[1:].rstrip('.')}."
+
+
+def _unknown_in_environment(table: str, name: str) -> str:
+    """A key that a table does not have. Those of files were looked at before."""
+    kind = Settings.model_fields[table].annotation
+    known = (
+        list(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else []
+    )
+    variable = _variable_of(table, name)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0)[0]
+    if variable is None:
+        return _unknown_key(_variable_of(table) or f"[{table}] in the environment", name, known)
+    return (
+        f"The variable {variable} names no setting. The nearest known one is "
+        f"{_PREFIX}{table.upper()}__{near.upper()}; all of [{table}] are: {', '.join(known)}."
+    )
+
+
+def _variable_of(*names: str) -> str | None:
+    """The variable of the environment that sets this, as it is written there."""
+    wanted = _PREFIX + "__".join(names).upper()
+    return next((each for each in os.environ if each.upper() == wanted), None)
 
 
 def _is_in(flags: Any, *names: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -21,19 +22,21 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Tokens for those who ask a host.")
 
 _LONGEST_SECONDS: Final = 1e10  # 300 years
+_CLOSED_BRACKETS: Final = re.compile(r"\[!?+\]?+[^\]]*\]")  # as fnmatch reads them
 
 TokenFile = Annotated[Path, typer.Option(metavar="F", help="The host's token file.")]
 TokenName = Annotated[str, typer.Argument(metavar="NAME", help="Whose it is.", show_default=False)]
-ExpiresSeconds = Annotated[
-    float | None,
-    typer.Option(
+
+
+def _expiry(default: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
         min=1,
         max=_LONGEST_SECONDS,
         metavar="S",
         help="After so many seconds it ends by itself.",
-        show_default="never",
-    ),
-]
+        show_default=default,
+    )
+    return option
 
 
 def _limit(help_text: str) -> typer.models.OptionInfo:
@@ -79,7 +82,7 @@ def create(
             show_default="all",
         ),
     ] = None,
-    expires_seconds: ExpiresSeconds = None,
+    expires_seconds: Annotated[float | None, _expiry("never")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print a new token, once.
@@ -113,16 +116,17 @@ def list_tokens(file: TokenFile, as_json: AsJson = False) -> None:
     now = SystemClock().now_ms() / 1000
     if as_json:
         for each in tokens:
-            output.json_line({**_fields(each), "expired": _is_expired(each, now)})
+            output.json_line(_fields(each, now))
     elif not tokens:
         output.note(f"{file} has no tokens: nobody is let in.")
     else:
         has_conditions = any(each.caller.where for each in tokens)
-        condition_heading = ["where"] if has_conditions else []
+        has_former = any(_former_until(each, now) for each in tokens)
+        more = (*(["former"] if has_former else []), *(["where"] if has_conditions else []))
         output.table(
             [
                 *("name", "role", "topics", "groups", "tables", "subjects", "expires"),
-                *condition_heading,
+                *more,
             ],
             [
                 [
@@ -134,6 +138,7 @@ def list_tokens(file: TokenFile, as_json: AsJson = False) -> None:
                         each.caller.subjects or ("of topics" if each.caller.topics else "all",)
                     ),
                     _shown_end(each, now),
+                    *([_shown_former(each, now)] if has_former else []),
                     *([_shown_condition(each)] if has_conditions else []),
                 ]
                 for each in tokens
@@ -143,7 +148,10 @@ def list_tokens(file: TokenFile, as_json: AsJson = False) -> None:
 
 @app.command()
 def revoke(name: TokenName, file: TokenFile, yes: Yes = False, as_json: AsJson = False) -> None:
-    """Take a token back. Hosts that use the file refuse it at once."""
+    """Take a token back. Hosts that use the file refuse it at once.
+
+    It ends the former token of the same name, too.
+    """
     from duolog.bridge.http.tokens import revoke_token
     from duolog.cli.opening import confirmed
 
@@ -162,10 +170,13 @@ def rotate(
     overlap_seconds: Annotated[
         float,
         typer.Option(
-            min=0, max=_LONGEST_SECONDS, metavar="S", help="So long the token before is taken, too."
+            min=0,
+            max=_LONGEST_SECONDS,
+            metavar="S",
+            help="So long the token before is taken, too; the one before that is not.",
         ),
     ] = 0.0,
-    expires_seconds: ExpiresSeconds = None,
+    expires_seconds: Annotated[float | None, _expiry("kept as it was")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print a new token in the place of one, which may do the same."""
@@ -208,9 +219,21 @@ def _patterns(text: str | None, option: str) -> tuple[str, ...] | None:
     patterns = None if text is None else names(text)
     if patterns is not None and not all(map(str.isprintable, patterns)):
         raise typer.BadParameter("A pattern has printable characters.", param_hint=option)
+    for pattern in patterns or ():
+        if _has_open_bracket(pattern):
+            raise typer.BadParameter(
+                f"'{pattern}' opens a bracket that it does not close, so it would match no name "
+                "that is meant. Write [ab] for one of these characters, and [[] for a bracket.",
+                param_hint=option,
+            )
     if patterns == ():
         raise typer.BadParameter("Name at least one, or leave it out.", param_hint=option)
     return patterns
+
+
+def _has_open_bracket(pattern: str) -> bool:
+    """Whether a bracket of a glob stands for itself, because nothing closes it."""
+    return "[" in _CLOSED_BRACKETS.sub("", pattern)
 
 
 def _in_seconds(seconds: float | None) -> int | None:
@@ -222,7 +245,7 @@ def _limits(token: StoredToken) -> tuple[tuple[str, ...] | None, ...]:
     return caller.topics, caller.groups, caller.tables, caller.subjects
 
 
-def _fields(token: StoredToken) -> dict[str, object]:
+def _fields(token: StoredToken, now: float) -> dict[str, object]:
     topics, groups, tables, subjects = _limits(token)
     return {
         "name": token.caller.name,
@@ -233,11 +256,24 @@ def _fields(token: StoredToken) -> dict[str, object]:
         "subjects": subjects,
         "where": token.caller.where and token.caller.where.text,
         "expires_at": token.expires_at,
+        "expired": _is_expired(token, now),
+        "former_until": _former_until(token, now),
     }
 
 
 def _is_expired(token: StoredToken, now: float) -> bool:
     return token.expires_at is not None and token.expires_at <= now
+
+
+def _former_until(token: StoredToken, now: float) -> int | None:
+    """Until when the token before is taken, too; None where it is not."""
+    is_taken = len(list(token.hashes(now))) > 1
+    return token.former_until if is_taken else None
+
+
+def _shown_former(token: StoredToken, now: float) -> str:
+    until = _former_until(token, now)
+    return "none" if until is None else f"until {shown.moment(until * 1000)}"
 
 
 def _shown_end(token: StoredToken, now: float) -> str:

@@ -127,6 +127,20 @@ def test_only_those_with_a_token_may_speak(start: Start, tmp_path: Path) -> None
     assert answer(f"{url}/subjects", authorization=basic(token)) == (200, "[]")
 
 
+def test_whoever_balances_the_load_asks_without_a_token(start: Start, tmp_path: Path) -> None:
+    add_token(tmp_path / "tokens", Caller("billing", Role.SERVICE))
+    url = address(start("--listen", "127.0.0.1:0", "--tokens", "tokens"))
+    assert answer(f"{url}/healthz") == (200, '{"status":"ok"}')
+    assert answer(f"{url}/readyz") == (200, '{"status":"ready"}')
+    for path in ("/healthz/", "/readyz%0a", "/openapi.json", "/metrics"):
+        assert answer(f"{url}{path}")[0] == 401, path
+    assert answer(f"{url}/healthz", method="POST")[0] in {404, 405}
+    (tmp_path / "log").rename(tmp_path / "elsewhere")
+    status, body = answer(f"{url}/readyz")
+    assert (status, json.loads(body)["code"]) == (503, "NotReady")
+    assert answer(f"{url}/healthz")[0] == 200
+
+
 def test_a_token_may_do_what_its_role_may(start: Start, tmp_path: Path) -> None:
     tokens = {role: add_token(tmp_path / "tokens", Caller(role.word, role)) for role in Role}
     url = address(start("--listen", "127.0.0.1:0", "--tokens", "tokens"))

@@ -453,6 +453,8 @@ def test_the_lock_is_held_for_as_long_as_it_serves(serve: Start, tmp_path: Path)
         (("--role", "user", "--name", "a b", "--file", "f"), "cannot name a token"),
         (("--role", "user", "--name", "a", "--file", "f", "--topics", " , "), "at least one"),
         (("--role", "user", "--name", "a", "--file", "none/f"), "cannot be written"),
+        (("--role", "user", "--name", "a", "--file", "f", "--topics", "o*,["), "'[' opens"),
+        (("--role", "user", "--name", "a", "--file", "f", "--groups", "[!]"), "'[!]' opens"),
     ],
 )
 def test_tokens_that_cannot_be_made_are_refused(
@@ -492,12 +494,22 @@ def test_tokens_are_listed_replaced_and_taken_back(start: Start, tmp_path: Path)
         "name": "billing", "role": "dba", "topics": ["orders*"], "groups": ["billing-*"],
         "tables": None,
         "subjects": None,
-        "where": None, "expires_at": None, "expired": False,
+        "where": None, "expires_at": None, "expired": False, "former_until": None,
     }  # fmt: skip
     assert 3000 < eyes["expires_at"] - time.time() <= 3600
     second = run("rotate", "billing", "--overlap-seconds", "3600").strip()
     written = (tmp_path / "tokens").read_text()
     assert all(hash_of(each.decode()) in written for each in (first, second))
+    rotated = json.loads(run("list", "--json").splitlines()[0])
+    assert 3000 < rotated["former_until"] - time.time() <= 3600
+    assert " until 20" in run("list").decode()
+    third = run("rotate", "billing", "--overlap-seconds", "3600").strip()
+    written = (tmp_path / "tokens").read_text()
+    assert [hash_of(each.decode()) in written for each in (first, second, third)] == [
+        False, True, True,
+    ]  # fmt: skip
+    run("rotate", "billing")
+    assert "former" not in run("list").decode()
     run("revoke", "eyes")
     shown = run("list").decode()
     assert "billing-*" in shown

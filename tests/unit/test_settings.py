@@ -72,7 +72,14 @@ def test_a_setting_of_a_table_comes_from_the_environment_too(
     assert (settings.serve.listen, settings.serve.max_connections) == ("127.0.0.1:2", 7)
     assert settings.topics.max_consume_timeout == 60
     monkeypatch.setenv("DUOLOG_SERVE__LISTENS", "127.0.0.1:2")
-    with pytest.raises(InvalidSetting, match="listens"):
+    with pytest.raises(
+        InvalidSetting, match=r"DUOLOG_SERVE__LISTENS names no setting.*DUOLOG_SERVE__LISTEN;"
+    ) as unknown:
+        load_settings()
+    assert "duolog.toml" not in str(unknown.value)
+    monkeypatch.delenv("DUOLOG_SERVE__LISTENS")
+    monkeypatch.setenv("DUOLOG_SERVE", '{"listn": "127.0.0.1:2"}')
+    with pytest.raises(InvalidSetting, match=r"DUOLOG_SERVE has an unknown key 'listn'.*'listen'"):
         load_settings()
 
 
@@ -142,6 +149,10 @@ def test_a_wrong_value_is_named_with_where_it_stands(
     monkeypatch.setenv("DUOLOG_CACHE_BYTES", "more")
     with pytest.raises(InvalidSetting, match="DUOLOG_CACHE_BYTES cannot be 'more'"):
         load_settings()
+    monkeypatch.setenv("duolog_serve__max_connections", "many")
+    with pytest.raises(InvalidSetting, match=r"^duolog_serve__max_connections cannot be 'many'"):
+        load_settings({"cache_bytes": 5})
+    monkeypatch.delenv("duolog_serve__max_connections")
     with pytest.raises(InvalidSetting, match="--cache-bytes cannot be 'most'"):
         load_settings({"cache_bytes": "most"})
 

@@ -74,6 +74,9 @@ def guarded(tmp_path: Path) -> Iterator[Guarded]:
     tokens = {
         "all": add_token(path, Caller("all", Role.DBA)),
         "seven": add_token(path, Caller("seven", Role.DBA, where=where)),
+        "publisher": add_token(
+            path, Caller("publisher", Role.SERVICE, ("orders",), where=condition_of("false"))
+        ),
     }
     with served(tmp_path / "log", tokens=path) as host:
         host.log.create_topic("orders", TopicSettings(partitions=2))
@@ -231,3 +234,13 @@ def test_a_topic_whose_rows_cannot_be_told_is_refused_by_name(guarded: Guarded) 
 
 def test_such_a_token_sees_no_metrics(guarded: Guarded) -> None:
     assert guarded.host.ask("/metrics", token=guarded.tokens["seven"]).status == 403
+
+
+def test_a_condition_that_is_never_true_makes_a_publisher_alone(guarded: Guarded) -> None:
+    messages = [{"value": value_of(MINE)}]
+    content = {"topic": "orders", "messages": messages}
+    assert guarded.ask("/v1/api/topics/publish", content, "publisher").status == 200
+    polled = guarded.ask(CONSUME, {"topic": "orders", "timeout_seconds": 0}, "publisher")
+    assert (polled.status, polled.json["messages"]) == (200, [])
+    selected = guarded.ask(SQL, {"sql": "SELECT item FROM orders"}, "publisher")
+    assert (selected.status, selected.json["rows"]) == (200, [])

@@ -242,5 +242,5 @@ def test_a_condition_that_is_never_true_makes_a_publisher_alone(guarded: Guarded
     assert guarded.ask("/v1/api/topics/publish", content, "publisher").status == 200
     polled = guarded.ask(CONSUME, {"topic": "orders", "timeout_seconds": 0}, "publisher")
     assert (polled.status, polled.json["messages"]) == (200, [])
-    selected = guarded.ask(SQL, {"sql": "SELECT item FROM orders"}, "publisher")
+    selected = guarded.ask(SQL, {"sql": "SELECT * FROM orders"}, "publisher")
     assert (selected.status, selected.json["rows"]) == (200, [])

@@ -7,8 +7,8 @@ from starlette.types import Scope
 
 from duolog.bridge.http.answers import Refusal
 from duolog.bridge.http.callers import ANYBODY, Caller
-from duolog.bridge.http.front import REQUEST_ID, client_of
-from duolog.bridge.http.gate import CALLER, TOKEN_ENDED
+from duolog.bridge.http.front import CALLER, REQUEST_ID, client_of
+from duolog.bridge.http.gate import TOKEN_ENDED
 from duolog.bridge.http.host import Host
 from duolog.bridge.http.models import MayNameTopic
 from duolog.bridge.metrics.names import REFUSED

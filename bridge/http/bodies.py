@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from duolog.bridge.http.access import API
 from duolog.bridge.http.answers import BUSY_RETRY_SECONDS, Refusal
 from duolog.bridge.http.callers import ANYBODY, Caller
-from duolog.bridge.http.gate import CALLER
+from duolog.bridge.http.front import CALLER
 from duolog.bridge.http.rules import BodyLimits
 from duolog.server.json_pieces import SMALL_BYTES
 

@@ -21,7 +21,7 @@ REQUEST_ID = "duolog.request_id"
 CALLER_NAME = "duolog.caller_name"  # where a route has asked for a token by itself
 """Names in the scope."""
 
-_CALLER = "duolog.caller"  # where the gate says who asks
+CALLER = "duolog.caller"  # where the gate says who asks
 _FORBIDDEN = 403
 _WAIT = "/wait"  # the long poll of other Duolog processes
 _ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
@@ -89,7 +89,7 @@ class Front:
 
 def _caller_name(scope: Scope) -> str | None:
     """Whose token it was; None where there was none, or none was needed."""
-    caller = scope.get(_CALLER, ANYBODY)
+    caller = scope.get(CALLER, ANYBODY)
     name: str | None = scope.get(CALLER_NAME)
     return name if name is not None or caller is ANYBODY else caller.name
 

@@ -12,15 +12,12 @@ from duolog.bridge.http.access import OTHER, REGISTRY, lacks, need_of
 from duolog.bridge.http.answers import NO_SUCH_PATH, Refusal, json_response
 from duolog.bridge.http.callers import ANYBODY
 from duolog.bridge.http.doorkeeper import Doorkeeper
-from duolog.bridge.http.front import ENDPOINT
+from duolog.bridge.http.front import CALLER, ENDPOINT
 from duolog.bridge.http.pages import Origin, brings_what_a_browser_keeps, is_of_another_site
 from duolog.bridge.metrics.names import REFUSED
 from duolog.bridge.metrics.tally import Tally
 from duolog.server.address import is_loopback
 from duolog.server.authorization import token_in
-
-CALLER = "duolog.caller"
-"""Where in the scope it says who asks."""
 
 _NO_TOKEN = Refusal(
     401,

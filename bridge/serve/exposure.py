@@ -1,10 +1,13 @@
-"""Who reaches a host as it was started: what its operator may not have meant, told once."""
+"""Who reaches a host and its log: what its operator may not have meant, told once at the start."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from duolog.bridge.http.doorkeeper import Doorkeeper
 from duolog.bridge.journal import Journal
 from duolog.bridge.serve.options import HostOptions
+from duolog.log.owner import open_to_others
 
 
 def tell_of_exposure(options: HostOptions, doorkeeper: Doorkeeper, journal: Journal) -> None:
@@ -24,6 +27,15 @@ def tell_of_exposure(options: HostOptions, doorkeeper: Doorkeeper, journal: Jour
             said="No token is in force, so nobody is let in who cannot read the log's folder. "
             "Make one with: duolog token create --role service --name NAME --file "
             f"{options.tokens}",
+        )
+
+
+def warn_of_open_folder(folder: Path, journal: Journal) -> None:
+    """Where the log's folder is another user's, so that opening it could not close it to others."""
+    exposed = open_to_others(folder)
+    if exposed is not None:
+        journal.warn(
+            "log.open_to_others", log=str(folder), said=f"{exposed.found}. {exposed.advice}"
         )
 
 

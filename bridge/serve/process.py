@@ -22,8 +22,7 @@ from duolog.bridge.metrics.mirrored import MIRROR_WORKER, Mirrored
 from duolog.bridge.metrics.tally import Tally
 from duolog.bridge.serve.child import WorkerCommand
 from duolog.bridge.serve.duties import Duties
-from duolog.bridge.serve.exposed import warn_of_open_folder
-from duolog.bridge.serve.exposure import tell_of_exposure
+from duolog.bridge.serve.exposure import tell_of_exposure, warn_of_open_folder
 from duolog.bridge.serve.group_retention import GroupRetention
 from duolog.bridge.serve.guarded import guarded_server
 from duolog.bridge.serve.options import HostOptions

@@ -17,8 +17,7 @@ from duolog.bridge.http.front import ENDPOINT, Front
 from duolog.bridge.http.gate import Gate
 from duolog.bridge.journal import Journal
 from duolog.bridge.metrics.tally import Tally
-from duolog.bridge.serve.exposed import warn_of_open_folder
-from duolog.bridge.serve.exposure import tell_of_exposure
+from duolog.bridge.serve.exposure import tell_of_exposure, warn_of_open_folder
 from duolog.bridge.serve.guarded import guarded_server
 from duolog.bridge.serve.options import HostOptions
 from duolog.log import EmbeddedLog

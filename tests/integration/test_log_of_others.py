@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from duolog import open_log
 from duolog.bridge.journal import Journal
-from duolog.bridge.serve.exposed import warn_of_open_folder
+from duolog.bridge.serve.exposure import warn_of_open_folder
 from duolog.cli.program import app
 from duolog.log import EmbeddedLog
 from duolog.log.model import Mode, Record, Writer

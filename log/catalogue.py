@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from duolog.errors import (
+    InvalidFilter,
     InvalidSetting,
     NameTaken,
     RouteTaken,
@@ -18,6 +19,7 @@ from duolog.errors import (
     UnknownTopic,
 )
 from duolog.log.model import (
+    Expression,
     Op,
     PayloadMode,
     Retention,
@@ -34,6 +36,8 @@ from duolog.log.names import (
     check_topic_name,
     check_unicode,
 )
+from duolog.log.routing.filter.mistake import Mistake
+from duolog.log.routing.filter.patterns import check_patterns
 from duolog.log.routing.plan import RoutingPlan
 from duolog.log.store import Store
 from duolog.log.topic_json import topic_from_bytes
@@ -109,6 +113,7 @@ class Catalogue:
             check_unicode(part, "partition column")
         if route.filter is not None:
             check_unicode(route.filter.text, "filter")
+        _check_patterns(route)
         if not route.ops or not all(type(op) is Op and op in _ROUTED for op in route.ops):
             raise InvalidSetting("A route takes one or more of insert, update and delete.")
         if type(route.payload) is not PayloadMode or route.payload is PayloadMode.NONE:
@@ -208,3 +213,17 @@ def load_catalogue(store: Store) -> Catalogue:
 
 
 NEXT_TOPIC_ID = b"next_topic_id"
+
+
+def _check_patterns(route: Route) -> None:
+    """What a route calculates may come as a tree, which nobody has read as SQL here."""
+    expressions = (part for part in route.partition_by if isinstance(part, Expression))
+    for each in (route.filter, *expressions):
+        if each is None:
+            continue
+        try:
+            check_patterns(each.tree)
+        except Mistake as mistake:
+            raise InvalidFilter(mistake.reason, text=each.text) from None
+        except (LookupError, TypeError, ValueError) as error:
+            raise InvalidFilter(f"This cannot be run: {error}", text=each.text) from error

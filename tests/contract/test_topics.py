@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from duolog.errors import (
+    InvalidFilter,
     InvalidName,
     InvalidSetting,
     NameTaken,
@@ -16,6 +19,8 @@ from duolog.errors import (
 from duolog.log.access import LogAccess
 from duolog.log.model import (
     Envelope,
+    Expression,
+    Filter,
     Format,
     Op,
     PayloadMode,
@@ -26,6 +31,7 @@ from duolog.log.model import (
     TopicSettings,
 )
 from duolog.log.routing.filter.parse import parse_filter
+from duolog.log.routing.filter.tree import Column, Constant, Like
 from tests.contract.conftest import Form
 
 UPSERTS = frozenset({Op.INSERT, Op.UPDATE})
@@ -108,6 +114,20 @@ def test_times_of_creation_and_change(form: Form) -> None:
 
 def _route(table: str = "shop.orders", ops: frozenset[Op] = UPSERTS) -> Route:
     return Route(table, ops, parse_filter("amount > 10"), PayloadMode.DIFF, ("region",))
+
+
+def test_a_new_route_has_no_pattern_that_takes_seconds_whichever_way_it_comes(
+    log: LogAccess,
+) -> None:
+    log.create_topic("orders")
+    tree = Like(Column("row", ("a",)), Constant("%" + "a%" * 40 + "b"), None, True)
+    slow = replace(_route(), filter=Filter("a ILIKE …", tree))
+    with pytest.raises(InvalidFilter, match="41 of these"):
+        log.add_route("orders", slow)
+    by_it = replace(_route(), partition_by=(Expression("a ILIKE …", tree),))
+    with pytest.raises(InvalidFilter, match="41 of these"):
+        log.add_route("orders", by_it)
+    assert log.topic("orders").routes == ()
 
 
 def test_everything_survives_a_restart(form: Form) -> None:

@@ -305,3 +305,62 @@ print(evaluate(node, row, before=None, op=pa.array(["insert", "update"])).to_pyl
         [sys.executable, "-c", program, stored], capture_output=True, text=True, check=False
     )
     assert (done.stdout.strip(), done.stderr) == ("[False, True]", "")
+
+
+# --- how large the values may become that a filter makes
+
+_LARGE = pa.record_batch({"a": ["a" * 8000]})
+_TENFOLD = "replace(" * 5 + "a" + ", 'a', 'aaaaaaaaaa')" * 5
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        (f"length({_TENFOLD}) > 5", _LARGE),
+        (f"concat({', '.join(['a'] * 400)}) > 'b'", pa.record_batch({"a": ["a" * 900_000]})),
+        (f"length({' || '.join(['a'] * 60)}) > 5", pa.record_batch({"a": ["a" * 900_000]})),
+        (
+            f"concat({', '.join(['upper(a)'] * 100)}) > 'b'",
+            pa.record_batch({"a": ["a" * 1_000_000]}),
+        ),
+        (f"'{'x' * 5000}' || a > 'b'", pa.record_batch({"a": ["a"] * 10_000})),
+        (
+            f"CASE WHEN a > 'b' THEN {_TENFOLD} ELSE coalesce({_TENFOLD}, a) END > 'b'",
+            _LARGE,
+        ),
+        (f"a = 'b' OR ({_TENFOLD})::bigint > 1", _LARGE),
+    ],
+)
+def test_values_that_become_too_large_are_refused_before_they_are_made(
+    condition: str, rows: pa.RecordBatch
+) -> None:
+    tree = parse_filter(condition).tree
+    op = pa.array(["insert"] * rows.num_rows)
+    pool, usual = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        with pytest.raises(InvalidRows, match=r"more than \d+ bytes .* do with less"):
+            evaluate(tree, rows, before=None, op=op)
+    finally:
+        pa.set_memory_pool(usual)
+    highest = pool.max_memory()
+    assert highest is not None
+    assert highest < 48 << 20
+
+
+def test_a_small_value_may_become_much_larger_and_a_large_batch_a_few_times() -> None:
+    small = pa.record_batch({"a": ["a" * 1000]})
+    op = pa.array(["insert"])
+    condition = "length(" + "replace(" * 4 + "a" + ", 'a', 'aaaaaaaaaa')" * 4 + ") > 5"
+    assert evaluate(parse_filter(condition).tree, small, before=None, op=op).to_pylist() == [True]
+    large = pa.record_batch({"a": ["a" * 20_000_000]})
+    for condition in (
+        "length(lower(upper(a) || a || a)) > 5",
+        " AND ".join(["upper(a) > 'A'"] * 60),
+        "CASE "
+        + " ".join(f"WHEN lower(a) = '{each}' THEN 0" for each in range(60))
+        + " END IS NULL",
+        "coalesce(" + ", ".join(["nullif(a, lower(a))"] * 60) + ") IS NULL",
+    ):
+        found = evaluate(parse_filter(condition).tree, large, before=None, op=op)
+        assert found.to_pylist() == [True], condition

@@ -418,3 +418,48 @@ def parsed(text: str, schema: pa.Schema | None) -> Filter | InvalidFilter:
         return parse_filter(text, schema)
     except InvalidFilter as mistake:
         return mistake
+
+
+# --- what takes too long on large values
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("name ILIKE '%" + "a%" * 32 + "b'", "33 of these"),
+        ("name LIKE 'a" + "_" * 33 + "'", "33 of these"),
+        ("name ILIKE '" + "a" * 1001 + "'", "1001 characters"),
+        ("name LIKE 'a%" + "b" * 1000 + "'", "1002 characters"),
+        ("name LIKE upper('a%" + "b" * 1000 + "')", "1002 characters"),
+        ("name LIKE replace('a_b', '_', '" + "_" * 40 + "')", "40 of these"),
+        ("CASE WHEN name ILIKE '" + "%_" * 40 + "' THEN paid END", "80 of these"),
+        ("paid OR NOT (name NOT LIKE 'a" + "_%" * 40 + "')", "80 of these"),
+    ],
+)
+def test_a_pattern_that_would_be_looked_for_too_long_is_refused(
+    condition: str, message: str
+) -> None:
+    with pytest.raises(InvalidFilter, match=message):
+        parse_filter(condition, SCHEMA)
+    with pytest.raises(InvalidFilter, match=message):
+        parse_filter(condition)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "'" + "_" * 8 + ("-" + "_" * 4) * 3 + "-" + "_" * 12 + "'",
+        "'%" + "a" * 5000 + "%'",
+        "'" + "a" * 5000 + "'",
+        r"'\%\_" + "a" * 5000 + "%'",
+    ],
+)
+def test_a_long_pattern_without_wildcards_in_between_is_fine(pattern: str) -> None:
+    condition = f"name LIKE {pattern}"
+    assert parse_filter(condition, SCHEMA).text == condition
+
+
+def test_constants_do_not_grow_where_a_filter_is_read() -> None:
+    grown = "replace(" * 6 + "'a'" + ", 'a', 'aaaaaaaaaa')" * 6
+    with pytest.raises(InvalidFilter, match="65536 bytes"):
+        parse_filter(f"name = {grown}")

@@ -27,8 +27,11 @@ def case(node: Case, conditions: Sequence[Step], results: Sequence[Step], defaul
     def run(rows: Rows) -> Array:
         pieces = Pieces(rows)
         for test, result in zip(tests, chosen, strict=True):
+            held_bytes = rows.room.held_bytes
             hit = pc.fill_null(test.whole(pieces.open), False)
-            pieces.settle(hit, result.whole(pieces.open.where(hit)))
+            values = result.whole(pieces.open.where(hit))
+            rows.room.replace(node, held_bytes, values)
+            pieces.settle(hit, values)
         pieces.settle_rest(otherwise.whole(pieces.open))
         return pieces.column()
 
@@ -43,8 +46,11 @@ def coalesce(node: Call, parts: Sequence[Step]) -> Step:
     def run(rows: Rows) -> Array:
         pieces = Pieces(rows)
         for option in options:
+            held_bytes = rows.room.held_bytes
             values = option.whole(pieces.open)
-            pieces.settle(values.is_valid(), values.drop_null())
+            known, present = values.is_valid(), values.drop_null()
+            rows.room.replace(node, held_bytes, present)
+            pieces.settle(known, present)
         pieces.settle_rest(pa.nulls(pieces.open.count, type_))
         return pieces.column()
 

@@ -12,6 +12,7 @@ A filter means what DataFusion makes of the same SQL. Where the two differ:
 - A timestamp keeps its unit; DataFusion counts many in nanoseconds, which end in 1677 and 2262.
 - A cast in a comparison is always made; DataFusion may compare without it, and then sees neither
   an error nor the NULL of a TRY_CAST.
+- Texts that grow (`replace`, `concat`, `||`) are refused beyond a bound for each batch (room.py).
 - LIKE takes any ESCAPE character. A text is not compared with a number, nor cast from a float or a
   timestamp; dates in texts are written YYYY-MM-DD.
 """
@@ -28,6 +29,7 @@ from duolog.errors import InvalidRows
 from duolog.log.routing.filter.bind import bind_filter, bind_value
 from duolog.log.routing.filter.columns import Change
 from duolog.log.routing.filter.mistake import Mistake
+from duolog.log.routing.filter.room import room_for
 from duolog.log.routing.filter.steps import Rows
 from duolog.log.routing.filter.text import to_sql
 
@@ -50,7 +52,7 @@ def evaluate(
     cannot be calculated with.
     """
     _check_lengths(row, before, op)
-    rows = Rows(row.num_rows, Change(row, before, op).load)
+    rows = Rows(row.num_rows, Change(row, before, op).load, room_for(row, before))
     with _mistakes_named("filter", node):
         step = bind_filter(node, row.schema, row.schema if before is None else before.schema)
         return pc.fill_null(step.whole(rows), False)
@@ -64,7 +66,8 @@ def value_type(node: Node, row: pa.Schema) -> pa.DataType:
 
 def calculate(node: Node, row: pa.RecordBatch) -> pa.Array:
     """The value of an expression for each row. Raises InvalidRows as `evaluate` does."""
-    rows = Rows(row.num_rows, Change(row, None, pa.nulls(row.num_rows, pa.string())).load)
+    change = Change(row, None, pa.nulls(row.num_rows, pa.string()))
+    rows = Rows(row.num_rows, change.load, room_for(row))
     with _mistakes_named("expression", node):
         return bind_value(node, row.schema).whole(rows)
 

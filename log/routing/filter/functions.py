@@ -42,7 +42,7 @@ def call(node: Call, parts: Sequence[Step]) -> Step:
 def joined(node: Arithmetic, left: Step, right: Step) -> Step:
     """left || right"""
     both = texts((left, right), "`||`")
-    return steps.step(node, TEXT, both, strings.join, whole=True)
+    return steps.step(node, TEXT, both, strings.join, whole=True, size=strings.joined_bytes)
 
 
 def texts(parts: Sequence[Step], what: str) -> list[Step]:
@@ -61,7 +61,12 @@ def _written(part: Step, kind: Kind) -> Any:
     return part.constant.as_py()
 
 
-def _on_text(result: Type, kernel: Callable[..., Array], *kinds: Kind) -> Maker:
+def _on_text(
+    result: Type,
+    kernel: Callable[..., Array],
+    *kinds: Kind,
+    size: Callable[..., int] | None = None,
+) -> Maker:
     """A function of a text and of arguments that are written in the filter."""
 
     def make(node: Call, parts: Sequence[Step]) -> Step:
@@ -75,7 +80,14 @@ def _on_text(result: Type, kernel: Callable[..., Array], *kinds: Kind) -> Maker:
 
         # What is wrong with the written arguments shows without rows.
         steps.guarded(node, run, pa.array([], TEXT))
-        made = steps.step(node, result, [subject], run, whole=True)
+        made = steps.step(
+            node,
+            result,
+            [subject],
+            run,
+            whole=True,
+            size=None if size is None else lambda values: size(values, *written),
+        )
         return steps.folded(made, subject)
 
     return make
@@ -89,7 +101,8 @@ def _trimmer(trim: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _concat(node: Call, parts: Sequence[Step]) -> Step:
-    return steps.step(node, TEXT, texts(parts, "concat"), strings.concat, whole=True)
+    joined = texts(parts, "concat")
+    return steps.step(node, TEXT, joined, strings.concat, whole=True, size=strings.joined_bytes)
 
 
 def _on_number(make: Callable[..., Step]) -> Maker:
@@ -154,7 +167,7 @@ FUNCTIONS: dict[FunctionName, Maker] = {
     "lower": _on_text(TEXT, strings.lower),
     "ltrim": _on_text(TEXT, _trimmer(pc.utf8_ltrim), Kind.TEXT),
     "nullif": branches.nullif,
-    "replace": _on_text(TEXT, strings.replace, Kind.TEXT, Kind.TEXT),
+    "replace": _on_text(TEXT, strings.replace, Kind.TEXT, Kind.TEXT, size=strings.replaced_bytes),
     "right": _on_text(TEXT, strings.right, Kind.INTEGER),
     "round": _on_number(rounding.rounded),
     "rtrim": _on_text(TEXT, _trimmer(pc.utf8_rtrim), Kind.TEXT),

@@ -70,7 +70,9 @@ def _joined(node: Node, tests: Sequence[Step], *, every: bool) -> Step:
                 continue
             undecided = pc.fill_null(result if every else pc.invert(result), True)
             if count(undecided):
+                held_bytes = rows.room.held_bytes
                 found = test.whole(rows.where(undecided))
+                rows.room.replace(node, held_bytes, found)
                 result = join(result, scatter(found, undecided))
         return result
 

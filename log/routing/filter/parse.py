@@ -9,6 +9,7 @@ from duolog.log.model import Expression, Filter
 from duolog.log.routing.filter.bind import bind_filter, bind_value
 from duolog.log.routing.filter.grammar import parse, parse_list
 from duolog.log.routing.filter.mistake import Mistake
+from duolog.log.routing.filter.patterns import check_patterns
 from duolog.log.routing.filter.reader import Reader
 from duolog.log.routing.filter.text import to_sql
 from duolog.log.routing.filter.tree import Column, Node, Operation, children, columns
@@ -29,6 +30,7 @@ def parse_filter(text: str, schema: pa.Schema | None = None) -> Filter:
     tree = parse(reader)
     try:
         bind_filter(tree, schema, schema)
+        check_patterns(tree)
     except Mistake as mistake:
         raise InvalidFilter(
             mistake.reason, text=text, position=reader.place_of(mistake.node)
@@ -65,6 +67,7 @@ def _partition_part(reader: Reader, node: Node) -> str | Expression:
         )
     try:
         bind_value(node, None)
+        check_patterns(node)
     except Mistake as mistake:
         raise InvalidFilter(
             mistake.reason, text=reader.text, position=reader.place_of(mistake.node)

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duolog.log.routing.filter.kinds import Type
+from duolog.log.routing.filter.kinds import TEXT, Type
 from duolog.log.routing.filter.mistake import Mistake
+from duolog.log.routing.filter.room import Room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,8 +35,9 @@ def count(mask: Array) -> int:
 class Rows:
     """Some rows. Columns are brought into their working type when first asked for."""
 
-    def __init__(self, count: int, load: Callable[[Any], Array]) -> None:
+    def __init__(self, count: int, load: Callable[[Any], Array], room: Room) -> None:
         self.count = count
+        self.room = room
         self._load = load
         self._columns: dict[Any, Array] = {}
         self._all = self
@@ -44,6 +46,8 @@ class Rows:
     def column(self, name: Any) -> Array:
         if name not in self._columns:
             self._columns[name] = self._load(name)
+            if self._all is not self:  # a copy of some rows
+                self.room.take(name, self._columns[name])
         return self._columns[name]
 
     def where(self, mask: Array) -> Rows:
@@ -51,7 +55,7 @@ class Rows:
         # Taken from all rows, not from these: a CASE of many branches makes no tower of rows.
         every, chosen = self._all, np.flatnonzero(mask.to_numpy(zero_copy_only=False))
         places = chosen if self._places is None else self._places[chosen]
-        rows = Rows(len(places), lambda name: every.column(name).take(pa.array(places)))
+        rows = Rows(len(places), lambda name: every.column(name).take(pa.array(places)), self.room)
         rows._all, rows._places = every, places
         return rows
 
@@ -73,7 +77,13 @@ class Step:
     def whole(self, rows: Rows) -> Array:
         """Its values as an array, also when they are all the same."""
         values = self.run(rows)
-        return pa.repeat(values, rows.count) if isinstance(values, pa.Scalar) else values
+        if not isinstance(values, pa.Scalar):
+            return values
+        if values.type == TEXT and values.is_valid:
+            rows.room.check(self.node, rows.count * values.as_buffer().size)
+        repeated = pa.repeat(values, rows.count)
+        rows.room.take(self.node, repeated)
+        return repeated
 
 
 def constant(node: Node, value: Values) -> Step:
@@ -99,12 +109,22 @@ def step(
     *,
     fails: bool = False,
     whole: bool = False,
+    size: Callable[..., int] | None = None,
 ) -> Step:
-    """The step that gives the parts' values to a kernel; whole: as arrays, never as scalars."""
+    """The step that gives the parts' values to a kernel; whole: as arrays, never as scalars.
+
+    `size`: how many bytes the kernel makes of these values, where that can be many more.
+    """
 
     def run(rows: Rows) -> Values:
+        room = rows.room
+        held_bytes = room.held_bytes
         values = [part.whole(rows) if whole else part.run(rows) for part in parts]
-        return guarded(node, kernel, *values)
+        if size is not None:
+            room.check(node, size(*values))
+        made = guarded(node, kernel, *values)
+        room.replace(node, held_bytes, made)
+        return made
 
     return Step(node, type_, run, fails or any(part.may_fail for part in parts))
 
@@ -113,7 +133,7 @@ def folded(made: Step, *parts: Step) -> Step:
     """The step as a constant, if its parts are: then its mistakes show before any row comes."""
     if any(part.constant is None for part in parts):
         return made
-    return constant(made.node, made.whole(Rows(1, lambda _: None))[0])
+    return constant(made.node, made.whole(Rows(1, lambda _: None, Room()))[0])
 
 
 def guarded(node: Node, kernel: Callable[..., Values], *values: Values) -> Values:

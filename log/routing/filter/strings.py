@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _END = 2**31 - 1  # beyond the end of any text
+_QUICK = frozenset(("", "x", "x%", "%x", "%x%"))  # patterns that are no regular expression
+_MAX_PATTERN = 1000  # characters
+_MAX_WILDCARDS = 32  # so many has a UUID that is written with `_`
 
 
 def like(pattern: str, escape: str | None, *, ignore_case: bool) -> Callable[[Values], Values]:
@@ -27,7 +30,7 @@ def like(pattern: str, escape: str | None, *, ignore_case: bool) -> Callable[[Va
     parts = list(_like_parts(pattern, escape or "\\"))
     text = "".join(letter for _, letter in parts)
     if not ignore_case:
-        match re.sub(r"x+", "x", re.sub(r"%+", "%", "".join(kind for kind, _ in parts))):
+        match _outline(parts):
             case "" | "x":
                 return lambda values: pc.equal(values, pa.scalar(text, TEXT))
             case "x%":
@@ -40,6 +43,29 @@ def like(pattern: str, escape: str | None, *, ignore_case: bool) -> Callable[[Va
     regex = "".join(wild.get(kind) or re.escape(letter) for kind, letter in parts)
     flags = "is" if ignore_case else "s"
     return lambda values: pc.match_substring_regex(values, pattern=rf"(?{flags})\A{regex}\z")
+
+
+def check_like(pattern: str, escape: str | None, *, ignore_case: bool) -> None:
+    """Refuse a pattern that takes seconds for a text of some hundred kilobytes."""
+    parts = list(_like_parts(pattern, escape or "\\"))
+    if not ignore_case and _outline(parts) in _QUICK:
+        return
+    if len(pattern) > _MAX_PATTERN:
+        raise Refusal(
+            f"A pattern for ILIKE, or with wildcards in between, has at most {_MAX_PATTERN} "
+            f"characters; this one has {len(pattern)} characters."
+        )
+    wildcards = sum(kind != "x" for kind, _ in parts)
+    if wildcards > _MAX_WILDCARDS:
+        raise Refusal(
+            f"A pattern has at most {_MAX_WILDCARDS} of % and _ together; this one has "
+            f"{wildcards} of these."
+        )
+
+
+def _outline(parts: list[tuple[str, str]]) -> str:
+    """A pattern with each text in it as one `x`."""
+    return re.sub(r"x+", "x", re.sub(r"%+", "%", "".join(kind for kind, _ in parts)))
 
 
 def _like_parts(pattern: str, escape: str) -> Iterator[tuple[str, str]]:
@@ -60,6 +86,15 @@ def join(left: Values, right: Values) -> Array:
 def concat(*parts: Values) -> Array:
     """The parts behind one another, NULL as nothing."""
     return pc.binary_join_element_wise(*parts, "", null_handling="replace", null_replacement="")
+
+
+def joined_bytes(*parts: Array) -> int:
+    """How many bytes the parts have together."""
+    return sum(_bytes_of(part) for part in parts)
+
+
+def _bytes_of(values: Array) -> int:
+    return int(pc.sum(pc.binary_length(values), min_count=0).as_py())
 
 
 def length(values: Array) -> Array:
@@ -105,6 +140,15 @@ def place(values: Array, part: str) -> Array:
 
 def replace(values: Array, part: str, by: str) -> Array:
     return pc.replace_substring(values, pattern=part, replacement=by) if part else values
+
+
+def replaced_bytes(values: Array, part: str, by: str) -> int:
+    """How many bytes `replace` makes."""
+    more = len(by.encode()) - len(part.encode())
+    if not part or more <= 0:
+        return _bytes_of(values)
+    found = int(pc.sum(pc.count_substring(values, pattern=part), min_count=0).as_py())
+    return _bytes_of(values) + found * more
 
 
 def _bounded(count: int) -> int:

@@ -9,11 +9,13 @@ from duolog.errors import (
     AckBeyondHead,
     InvalidRequest,
     PositionChanged,
+    TokenLimitReached,
     TooManyStoredGroups,
     UnknownGroup,
 )
 from duolog.log.catalogue import partition_of
 from duolog.log.commits import Committer, Job
+from duolog.log.group_allowance import GroupAllowance, current_allowance
 from duolog.log.groups_seen import KafkaSeen
 from duolog.log.mirror_modes import MirrorMode
 from duolog.log.model import (
@@ -141,7 +143,7 @@ class Groups:
                 )
             return current if current.kafka == seen else replace(current, kafka=seen)
 
-        return self._move(group, topic, partition, decide, Side.KAFKA)
+        return self._move(group, topic, partition, decide)
 
     def begin(
         self, group: str, topic: Topic, positions: Mapping[int, int]
@@ -161,10 +163,26 @@ class Groups:
         return job.deleted
 
     def _move(
-        self, group: str, topic: Topic, partition: int, decide: Decide, side: Side
+        self,
+        group: str,
+        topic: Topic,
+        partition: int,
+        decide: Decide,
+        side: Side | None = None,
     ) -> GroupPosition:
+        """`side`: None for what only a mirror does. What a token's sender says counts for that
+        token, whichever side they say that it came from.
+        """
         check_text_name(group, "group")
-        job = _MovePosition(group, topic, partition_of(topic, partition), decide, side)
+        allowance = None if side is None else current_allowance()
+        job = _MovePosition(
+            group,
+            topic,
+            partition_of(topic, partition),
+            decide,
+            is_counted=side is Side.NATIVE or allowance is not None,
+            allowance=allowance,
+        )
         self._committer.run(job)
         return _shown(group, topic, partition, job.result)
 
@@ -197,34 +215,63 @@ def _shown(group: str, topic: Topic, partition: int, stored: StoredPosition) -> 
     )
 
 
-def _check_room(round_: Round, group: str) -> None:
-    """Raises TooManyStoredGroups for one that is not known yet."""
+def _admitted(round_: Round, group: str, allowance: GroupAllowance | None) -> str | None:
+    """The token that begins this group, or began it. For one that is not known yet, raises
+    TooManyStoredGroups, or TokenLimitReached where it is one token that has too many.
+    """
     known, most = round_.state.positions, round_.state.options.max_stored_groups
-    if group not in known and len(known) >= most and not round_.positions_of(group):
+    if group in known:
+        return known.beginner(group)
+    held = round_.positions_of(group)
+    if held:  # of another job of this round
+        return next((each.begun_by for each in held.values() if each.begun_by), None)
+    if len(known) >= most:
         raise TooManyStoredGroups(
             f"The log has {len(known)} groups, as many as it takes (max_stored_groups), so "
             f"'{group}' cannot begin. Delete some with `duolog group delete`, or raise it. A host "
             "forgets groups that nobody has used for group_retention_seconds."
         )
+    if allowance is None:
+        return None
+    begun = known.begun_by(allowance.token)
+    if begun >= allowance.max_groups:
+        raise TokenLimitReached(
+            f"The token '{allowance.token}' has begun {begun} groups that are stored, as many as "
+            f"one may have (max_stored_groups_of_token in [members]), so '{group}' cannot begin. "
+            "Delete some with `duolog group delete`, or raise it. A host forgets groups that "
+            "nobody has used for group_retention_seconds."
+        )
+    return allowance.token
 
 
 class _MovePosition(Job):
     def __init__(
-        self, group: str, topic: Topic, where: TopicPartition, decide: Decide, side: Side
+        self,
+        group: str,
+        topic: Topic,
+        where: TopicPartition,
+        decide: Decide,
+        *,
+        is_counted: bool,
+        allowance: GroupAllowance | None = None,
     ) -> None:
         super().__init__()
         self._key = (group, where)
         self._topic = topic
         self._decide = decide
-        self._side = side
+        self._is_counted = is_counted
+        self._allowance = allowance
         self.result: StoredPosition
 
     def prepare(self, round_: Round) -> None:
         round_.catalogue.topic(self._topic.id)  # raises when it was dropped meanwhile
         current = round_.position(self._key)
-        if current is None and self._side is Side.NATIVE:
-            _check_room(round_, self._key[0])
+        begun_by = None
+        if current is None and self._is_counted:
+            begun_by = _admitted(round_, self._key[0], self._allowance)
         self.result = self._decide(current, round_.state.heads.get(self._key[1]), round_.now_ms)
+        if current is None:
+            self.result = replace(self.result, begun_by=begun_by)
         if self.result is not current:
             round_.set_position(self._key, self.result)
 
@@ -237,18 +284,19 @@ class _BeginGroup(Job):
         self._group = group
         self._topic = topic
         self._positions = positions
+        self._allowance = current_allowance()
         self.result: dict[TopicPartition, StoredPosition] = {}
 
     def prepare(self, round_: Round) -> None:
         round_.catalogue.topic(self._topic.id)  # raises when it was dropped meanwhile
-        _check_room(round_, self._group)
+        begun_by = _admitted(round_, self._group, self._allowance)
         self.result = {}
         begins = {}
         for where, position in self._positions.items():
             current = round_.position((self._group, where))
             if current is None:
                 _check_written(self._topic, where.partition, position, round_.head(where))
-                current = begins[where] = first(position, round_.now_ms)
+                current = begins[where] = first(position, round_.now_ms, begun_by)
             self.result[where] = current
         for where, begin in begins.items():
             round_.set_position((self._group, where), begin)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -32,6 +34,7 @@ class StoredPosition:
     is_first: bool = False  # where the group begins: nobody has acknowledged or moved it
     used_at_ms: int = 0
     """Somebody read for the group then; noted now and then, at one of its places."""
+    begun_by: str | None = None  # the token that began the group, where there was one
 
 
 PositionKey = tuple[str, TopicPartition]
@@ -42,6 +45,8 @@ class Positions:
 
     def __init__(self, known: Iterable[tuple[PositionKey, StoredPosition]] = ()) -> None:
         self._groups: dict[str, dict[TopicPartition, StoredPosition]] = {}
+        self._begun_by: dict[str, str] = {}  # tokens by their groups
+        self._groups_of_token: Counter[str] = Counter()
         for key, position in known:
             self.put(key, position)
 
@@ -55,10 +60,29 @@ class Positions:
         held = self._groups.setdefault(group, {})
         if position is not None:
             held[where] = position
+            if position.begun_by is not None and group not in self._begun_by:
+                token = self._begun_by[group] = sys.intern(position.begun_by)
+                self._groups_of_token[token] += 1
         else:
             held.pop(where, None)
         if not held:
             del self._groups[group]
+            self._forget_beginner(group)
+
+    def _forget_beginner(self, group: str) -> None:
+        token = self._begun_by.pop(group, None)
+        if token is not None:
+            self._groups_of_token[token] -= 1
+            if not self._groups_of_token[token]:
+                del self._groups_of_token[token]
+
+    def beginner(self, group: str) -> str | None:
+        """The token that began a group; None for one that nobody's token began."""
+        return self._begun_by.get(group)
+
+    def begun_by(self, token: str) -> int:
+        """How many groups there are that a token began."""
+        return self._groups_of_token[token]
 
     def __len__(self) -> int:
         """How many groups have a position anywhere."""
@@ -107,9 +131,9 @@ def moved(current: StoredPosition | None, position: int, now_ms: int, side: Side
     )
 
 
-def first(position: int, now_ms: int) -> StoredPosition:
+def first(position: int, now_ms: int, begun_by: str | None = None) -> StoredPosition:
     """Where a group begins that has no position yet."""
-    return StoredPosition(position, 1, now_ms, Side.NATIVE, is_first=True)
+    return StoredPosition(position, 1, now_ms, Side.NATIVE, is_first=True, begun_by=begun_by)
 
 
 def check_version(current: StoredPosition | None, expected: int) -> None:
@@ -149,6 +173,8 @@ def pack_position(position: StoredPosition) -> bytes:
         stored["first"] = True
     if position.used_at_ms:  # passed over as well
         stored["used"] = position.used_at_ms
+    if position.begun_by is not None:  # passed over as well
+        stored["begun_by"] = position.begun_by
     return json.dumps(stored, separators=(",", ":")).encode()
 
 
@@ -170,6 +196,7 @@ def unpack_position(packed: bytes) -> StoredPosition:
         _unpack_seen(fields["kafka"]) if fields["v"] == VERSION_WITH_KAFKA else None,
         bool(fields.get("first", False)),
         int(fields.get("used", 0)),
+        fields.get("begun_by"),
     )
 
 

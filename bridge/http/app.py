@@ -21,6 +21,7 @@ from duolog.bridge.http.answers import (
     refusal_of,
     refusal_of_http,
 )
+from duolog.bridge.http.begun import GroupsCounted
 from duolog.bridge.http.bodies import Bodies
 from duolog.bridge.http.consuming import Consuming
 from duolog.bridge.http.direct import Direct, Endpoint
@@ -63,7 +64,8 @@ _TOPIC_ERRORS = {
     415: "The body is not said to be JSON.",
     422: "The body is not as described.",
     500: "Something failed that should not.",
-    429: "The token has as many members of groups as it may; Retry-After says when to try again.",
+    429: "The token has as many groups, or members of groups, as it may; Retry-After says when to "
+    "try again.",
     503: "Not now; Retry-After says when to try again.",
 }
 
@@ -105,7 +107,8 @@ def host_app(host: Host, *, registry: Any, internal: APIRouter | None = None) ->
             access.SQL: Endpoint(SqlRequest, sql.sql),
         },
     )
-    bodies = Bodies(direct, host.body_limits)
+    counted = GroupsCounted(direct, host.doorkeeper, host.member_rules.max_stored_groups_of_token)
+    bodies = Bodies(counted, host.body_limits)
     gate = Gate(
         bodies,
         host.doorkeeper,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from typing import TypeVar
 
 from duolog.errors import TooBusy
@@ -27,7 +29,9 @@ class Workers:
         self._name = name
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Run it in a thread. Refused when too many are under way already."""
+        """Run it in a thread, in the context of whoever asks. Refused when too many are under way
+        already.
+        """
         if self._under_way >= self._most_under_way:
             raise TooBusy(
                 f"The host has {self._under_way} {self._name}s under way and takes no more. Try "
@@ -35,7 +39,8 @@ class Workers:
             )
         self._under_way += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+            within = partial(copy_context().run, call)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, within)
         finally:
             self._under_way -= 1
 

@@ -28,6 +28,7 @@ class Rules:
     max_members_per_token: int = 2_000
     max_groups: int = 10_000  # that have members
     max_groups_per_token: int = 2_000
+    max_stored_groups_of_token: int = 10_000  # that it began and that have a position
     max_proxies: int = 200  # members that stand for native ones in groups of Kafka
 
     def __post_init__(self) -> None:

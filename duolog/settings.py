@@ -121,11 +121,14 @@ class ServeSettings(BaseModel):
 
 
 class RegistrySettings(BaseModel):
-    """Where `duolog registry` listens. All else is as for `duolog serve`."""
+    """Where `duolog registry` listens, and how much any registry of ours takes. All else is as
+    for `duolog serve`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     listen: str = "127.0.0.1:8081"  # where clients look for a registry
+    max_schemas_bytes: ByteSize = ByteSize(64 << 20)
 
 
 class TopicsSettings(BaseModel):
@@ -162,6 +165,7 @@ class MembersSettings(BaseModel):
     max_members_per_token: int = 2_000
     max_groups: int = 10_000
     max_groups_per_token: int = 2_000
+    max_stored_groups_of_token: int = 10_000
     max_proxies: int = 200
 
 
@@ -299,6 +303,7 @@ class Settings(BaseSettings):
             tuple(
                 each.strip() for each in (self.serve.trust_proxy or "").split(",") if each.strip()
             ),
+            max_schemas_bytes=int(self.registry.max_schemas_bytes),
         )
 
     def registry_options(self) -> HostOptions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cached_property
@@ -40,6 +41,13 @@ class Content:
             if part is not None:
                 digest.update(b"\x01" + "".join(part.words()).encode())
         return UUID(bytes=digest.digest())
+
+    @cached_property
+    def size_bytes(self) -> int:
+        """About what it takes of memory."""
+        words = [word for part in (self.metadata, self.rules) if part for word in part.words()]
+        words += [name for each in self.references for name in (each.name, each.subject)]
+        return sum(map(sys.getsizeof, (self.text, *words)))
 
     @property
     def schema(self) -> SchemaText:

@@ -31,7 +31,9 @@ Find = Callable[[str, int], Version | None]
 """A version of a subject, for a reference; -1 is the latest."""
 
 MAX_REFERENCED_SCHEMAS = 256
+MAX_REFERENCED_BYTES = 8 << 20  # of their texts, for a schema that is sent
 _CACHED_SCHEMAS = 1000
+_CACHED_BYTES = 4 << 20  # of texts; a tree of small fields takes ten times as much
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,11 @@ class Parsed:
 
 
 class SchemaReader:
-    """Understands candidates, and stored schemas once each."""
+    """Understands candidates, and stored schemas once each while there are few."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, int], tuple[Content, Parsed]] = {}
+        self._known: dict[tuple[str, int], _Known] = {}
+        self._known_bytes = 0
         self._known_lock = Lock()
 
     def candidate(
@@ -83,7 +86,9 @@ class SchemaReader:
         if candidate.type != AVRO:
             raise refusals.invalid_schema(f"Invalid schema type {candidate.type}")
         try:
-            references, outside = self._referenced(subject, candidate.references, find)
+            references, outside, _ = self._referenced(
+                subject, candidate.references, find, MAX_REFERENCED_BYTES
+            )
             tree = parse_schema(candidate.text or "", outside, strict=strict)
             if not normalize:
                 return Parsed(tree, schema_text(tree), references, outside)
@@ -100,10 +105,10 @@ class SchemaReader:
         place = (version.context, version.id)
         with self._known_lock:
             known = self._known.get(place)
-        if known is not None and known[0] is version.content:
-            return known[1]
+        if known is not None and known.content is version.content:
+            return known.parsed
         try:
-            references, outside = self._referenced(
+            references, outside, referenced_bytes = self._referenced(
                 version.subject, version.content.references, find
             )
             tree = parse_schema(version.content.text, outside, strict=False)
@@ -113,16 +118,39 @@ class SchemaReader:
                 f"details: {error}"
             ) from error
         parsed = Parsed(tree, version.content.text, references, outside)
-        with self._known_lock:
-            while len(self._known) >= _CACHED_SCHEMAS:
-                del self._known[next(iter(self._known))]
-            self._known[place] = (version.content, parsed)
+        size_bytes = len(version.content.text) + referenced_bytes
+        self._remember(place, _Known(version.content, parsed, size_bytes))
         return parsed
 
+    def _remember(self, place: tuple[str, int], known: _Known) -> None:
+        with self._known_lock:
+            self._forget(place)
+            if known.size_bytes > _CACHED_BYTES:
+                return
+            while (
+                len(self._known) >= _CACHED_SCHEMAS
+                or self._known_bytes + known.size_bytes > _CACHED_BYTES
+            ):
+                self._forget(next(iter(self._known)))
+            self._known[place] = known
+            self._known_bytes += known.size_bytes
+
+    def _forget(self, place: tuple[str, int]) -> None:
+        known = self._known.pop(place, None)
+        if known is not None:
+            self._known_bytes -= known.size_bytes
+
     def _referenced(
-        self, subject: str, references: tuple[SchemaReference, ...], find: Find
-    ) -> tuple[tuple[SchemaReference, ...], tuple[Schema, ...]]:
-        """The references with their versions, and the schemas: first those that others need."""
+        self,
+        subject: str,
+        references: tuple[SchemaReference, ...],
+        find: Find,
+        max_bytes: int | None = None,
+    ) -> tuple[tuple[SchemaReference, ...], tuple[Schema, ...], int]:
+        """The references with their versions; the schemas, first those that others need; and how
+        long their texts are together.
+        """
+        size_bytes = 0
         settled: list[SchemaReference] = []
         outside: list[Schema] = []
         names: set[str] = set()
@@ -146,6 +174,12 @@ class SchemaReader:
                 settled.append(replace(reference, version=found.version))
             if reference.name not in names:
                 names.add(reference.name)
+                size_bytes += len(found.content.text)
+                if max_bytes is not None and size_bytes > max_bytes:
+                    raise InvalidSchema(
+                        f"The schemas that it refers to, with those that they refer to, have more "
+                        f"than {max_bytes} characters."
+                    )
                 visits.append(
                     _Visit(found.subject, iter(found.content.references), found.content.text)
                 )
@@ -154,7 +188,14 @@ class SchemaReader:
                     f"It refers to more than {MAX_REFERENCED_SCHEMAS} schemas, with those that "
                     "they refer to."
                 )
-        return tuple(settled), tuple(outside)
+        return tuple(settled), tuple(outside), size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    content: Content
+    parsed: Parsed
+    size_bytes: int  # of the texts that it was made of
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from duolog.avro.registry import refusals
 from duolog.avro.registry.contexts import within
+from duolog.avro.registry.model import Version
 from duolog.avro.registry.rest_http import MEDIA_TYPE
 from duolog.avro.registry.rest_models import Number
 from duolog.avro.registry.service import Listed
@@ -19,6 +20,7 @@ from duolog.avro.registry.service import Listed
 T = TypeVar("T")
 
 MAX_LISTED_SCHEMAS: Final = 1000
+MAX_LISTED_BYTES: Final = 8 << 20  # of schemas in one answer
 
 
 def _integer(written: object) -> object:
@@ -65,6 +67,19 @@ def listed(*, deleted: bool, deleted_only: bool) -> Listed:
     if deleted_only:
         return Listed.DELETED
     return Listed.ALL if deleted else Listed.PRESENT
+
+
+def short_page(versions: Sequence[Version], offset: int, limit: int) -> Sequence[Version]:
+    """A part of a list of schemas. It ends where they become too many or too large for one answer;
+    the next one goes on behind those that this one has, and an empty one is the end.
+    """
+    found = page(versions, offset, limit, MAX_LISTED_SCHEMAS)
+    size_bytes = 0
+    for count, version in enumerate(found):
+        size_bytes += version.content.size_bytes
+        if count and size_bytes > MAX_LISTED_BYTES:
+            return found[:count]
+    return found
 
 
 def page(items: Sequence[T], offset: int, limit: int, largest: int | None = None) -> Sequence[T]:

@@ -21,7 +21,6 @@ from duolog.avro.registry.rest_models import (
     version_json,
 )
 from duolog.avro.registry.rest_parameters import (
-    MAX_LISTED_SCHEMAS,
     Deleted,
     Flag,
     Format,
@@ -30,6 +29,7 @@ from duolog.avro.registry.rest_parameters import (
     SchemaId,
     page,
     scoped,
+    short_page,
 )
 from duolog.avro.registry.rest_routes import Endpoint
 from duolog.avro.registry.rest_subjects import formatted, with_qualified
@@ -77,7 +77,7 @@ class SchemaRoutes:
         found = self._service.all_versions(
             scoped(request, subject_prefix), deleted=deleted, latest_only=latest_only
         )
-        shown = page(SubjectAccess.of(request).versions(found), offset, limit, MAX_LISTED_SCHEMAS)
+        shown = short_page(SubjectAccess.of(request).versions(found), offset, limit)
         return Answer([version_json(version) for version in shown])
 
     @limits_subjects

@@ -51,6 +51,16 @@ class RegistryService:
         self.registration = Registration(self._store, self.settings)
         self.deletion = Deletion(self._store, self.settings)
 
+    def limit(self, max_bytes: int) -> None:
+        """Take no more schemas than come to so many bytes in memory; those that are there stay."""
+        self._store.max_bytes = max_bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """About what its schemas take of memory."""
+        with self._store.reading() as state:
+            return state.size_bytes
+
     # What serializers ask
 
     def register(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> int:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeVar
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeVar
 from uuid import UUID
 
 from duolog.avro.registry.contexts import DEFAULT_CONTEXT, GLOBAL_CONTEXT, Qualified, beside
 from duolog.avro.registry.model import Config, Content, Mode, Version
 from duolog.avro.registry.stored import Batch, Context
+from duolog.avro.registry.wire_names import config_json
 
 K = TypeVar("K")
 T = TypeVar("T")
+
+_VERSION_BYTES: Final = 512  # of a version beside its content
 
 
 class State:
@@ -25,8 +30,32 @@ class State:
         self._holders: dict[tuple[str, int], dict[tuple[str, int], Version]] = {}
         self._ids: dict[tuple[str, UUID], set[int]] = {}  # more than one only by imports
         self._referrers: dict[tuple[str, int], set[tuple[str, int]]] = {}
+        self.size_bytes = 0  # of all contents and configs, with what else a version takes
+
+    def growth_bytes(self, batch: Batch) -> int:
+        """How much larger the batch makes it; less than 0 where it takes away."""
+        contents = {(each.context, each.id): each.content for each in batch.versions}
+        places = {(each.subject, each.version) for each in batch.versions}
+        grown = sum(
+            content.size_bytes for held, content in contents.items() if held not in self._holders
+        )
+        grown -= sum(self._content_bytes(*held) for held in self.orphaned_by(batch))
+        new = sum(number not in self.versions.get(name, {}) for name, number in places)
+        gone = sum((each.subject, each.version) not in places for each in batch.dropped)
+        return grown + _VERSION_BYTES * (new - gone) + self._config_growth_bytes(batch.configs)
+
+    def _content_bytes(self, context: str, schema_id: int) -> int:
+        content = self.content(context, schema_id)
+        return 0 if content is None else content.size_bytes
+
+    def _config_growth_bytes(self, configs: Mapping[str, Config | None]) -> int:
+        return sum(
+            _config_bytes(config) - _config_bytes(self.configs.get(subject))
+            for subject, config in configs.items()
+        )
 
     def apply(self, batch: Batch) -> None:
+        self.size_bytes += self.growth_bytes(batch)
         for version in batch.dropped:
             self._drop(version)
         for version in batch.versions:
@@ -162,6 +191,10 @@ class State:
             for holder in self.holders(context, schema_id)
             if (deleted or not holder.deleted) and (subject, version) in _targets(holder)
         ]
+
+
+def _config_bytes(config: Config | None) -> int:
+    return 0 if config is None else sys.getsizeof(json.dumps(config_json(config)))
 
 
 def _targets(version: Version) -> set[tuple[str, int]]:

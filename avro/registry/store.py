@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
 
+from duolog.avro.registry import refusals
 from duolog.avro.registry.documents import Documents
 from duolog.avro.registry.model import Version
 from duolog.avro.registry.state import State
@@ -21,6 +22,7 @@ class Store:
         self._state_lock = RLock()  # guards _state
         self._state: State | None = None
         self._state = self._load()
+        self.max_bytes: int | None = None  # beyond, nothing is added; None: no limit
 
     @contextmanager
     def reading(self) -> Iterator[State]:
@@ -39,8 +41,9 @@ class Store:
             yield state
 
     def commit(self, batch: Batch) -> None:
-        """Stored first, then visible. Only within `writing`."""
+        """Stored first, then visible. Only within `writing`. 42205 when there is no room for it."""
         with self.reading() as state:
+            self._check_room(state, batch)
             changes = encode(batch, state.orphaned_by(batch))
         try:
             self._documents.store(changes)
@@ -50,6 +53,15 @@ class Store:
             raise
         with self._state_lock:
             state.apply(batch)
+
+    def _check_room(self, state: State, batch: Batch) -> None:
+        growth = state.growth_bytes(batch)
+        if self.max_bytes is not None and growth > 0 and state.size_bytes + growth > self.max_bytes:
+            raise refusals.not_permitted(
+                f"The registry holds {state.size_bytes} bytes of schemas, with metadata, rules "
+                f"and configs, and takes at most {self.max_bytes} (max_schemas_bytes in "
+                "[registry]). Delete some for good, or raise it."
+            )
 
     def find(self, subject: str, version: int, *, deleted: bool) -> Version | None:
         """A version as references name it."""

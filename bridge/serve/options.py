@@ -79,6 +79,7 @@ class HostOptions:
     metric_rules: MetricRules = field(default_factory=MetricRules)
     group_retention_seconds: float = 7 * 24 * 3600.0  # 0: groups stay for ever
     trusted_proxies: tuple[str, ...] = ()  # that may say, in headers, for whom they ask
+    max_schemas_bytes: int = 64 << 20  # of the log's own registry, in memory
 
     def __post_init__(self) -> None:
         if not 0 < self.retention_every_seconds < float("inf"):

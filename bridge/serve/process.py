@@ -94,9 +94,11 @@ def serve(
         host.kafka_worker = next((w.asking for w in running if w.name == MIRROR_WORKER), None)
         local = LocalCallers(log.log_id, log.secret())
         doorkeeper.trust(local)
+        registry = registry_of(log)
+        registry.limit(options.max_schemas_bytes)
         application = host_app(
             host,
-            registry=registry_of(log),
+            registry=registry,
             internal=internal_router(
                 log,
                 local=local,

@@ -44,8 +44,10 @@ def serve_registry(
     tell_of_exposure(options, doorkeeper, journal)
     rules = options.connection_rules.within(allow_many_connections())
     with listen(options.listen) as listener, open_log() as log:
+        registry = registry_of(log)
+        registry.limit(options.max_schemas_bytes)
         gate = Gate(
-            _Probes(registry_app(registry_of(log)), log),
+            _Probes(registry_app(registry), log),
             doorkeeper,
             tally,
             users_consume=False,

@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 
 from duolog.avro.registry.app import registry_app
 from duolog.avro.registry.documents import MemoryDocuments
+from duolog.avro.registry.port import SchemaText
 from duolog.avro.registry.rest import registry_router
 from duolog.avro.registry.service import RegistryService
 from duolog.errors import DiskFull
@@ -284,3 +285,20 @@ def test_the_description_has_each_route_once_and_declares_its_errors() -> None:
         assert refusals, name
         assert all(response["content"] == error for response in refusals.values()), name
     assert "HTTPValidationError" not in description["components"]["schemas"]
+
+
+def test_a_list_of_schemas_ends_before_it_is_large_and_goes_on_behind() -> None:
+    service = RegistryService(MemoryDocuments())
+    for n in range(20):
+        text = json.dumps({"type": "record", "name": f"R{n}", "doc": "x" * 900_000, "fields": []})
+        service.register(f"s{n:02}", SchemaText(text))
+    with TestClient(registry_app(service)) as client:
+        found: list[str] = []
+        while True:
+            response = client.get("/schemas", params={"offset": len(found), "limit": 15})
+            assert len(response.content) < 9 << 20
+            if not response.json():
+                break
+            found += [each["subject"] for each in response.json()]
+        assert found == [f"s{n:02}" for n in range(20)]
+        assert len(client.get("/schemas", params={"limit": 3}).json()) == 3

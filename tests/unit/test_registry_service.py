@@ -122,6 +122,73 @@ def test_order_of_what_has_no_order_makes_no_new_version(service: RegistryServic
     assert put(service, "s", one.replace("[2]", "[3]")) == 2
 
 
+# How much it takes
+
+
+def _large(name: str, size: int) -> str:
+    return f'{{"type":"record","name":"{name}","doc":"{"x" * size}","fields":[]}}'
+
+
+def test_a_registry_takes_so_much_and_more_when_some_has_gone_for_good(
+    service: RegistryService,
+) -> None:
+    service.limit(250_000)
+    first = put(service, "a", _large("A", 100_000))
+    put(service, "b", _large("B", 100_000))
+    long = Metadata(properties=(("k", "v" * 100_000),))
+    for text, metadata in ((_large("C", 100_000), None), (C, long)):
+        with pytest.raises(RegistryRefused, match="max_schemas_bytes") as caught:
+            put(service, "c", text, metadata=metadata)
+        assert (caught.value.status, caught.value.error_code) == (422, 42205)
+    assert put(service, "a", _large("A", 100_000)) == first  # what is known is answered
+    assert put(service, "other", _large("A", 100_000)) == first
+    assert put(service, "small", C)
+    assert service.size_bytes < 250_000
+    service.deletion.delete_subject("b", permanent=False)
+    assert refused(lambda: put(service, "c", _large("C", 100_000))) == 42205
+    service.deletion.delete_subject("b", permanent=True)
+    assert put(service, "c", _large("C", 100_000))
+
+
+def test_a_registry_that_holds_more_than_it_takes_goes_on_with_what_it_has(
+    documents: MemoryDocuments,
+) -> None:
+    put(RegistryService(documents), "a", _large("A", 100_000))
+    service = RegistryService(documents)
+    service.limit(1000)
+    assert service.latest("a").version == 1
+    assert refused(lambda: put(service, "b", B)) == 42205
+    service.deletion.delete_subject("a", permanent=False)
+
+
+def test_few_large_schemas_are_kept_understood(
+    service: RegistryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parsing, "_CACHED_BYTES", 250_000)
+    kept = service.registration._reader
+    for name in "ABCDE":
+        put(service, name, _large(name, 100_000))
+        put(service, name, _large(name, 100_001))
+    assert 0 < kept._known_bytes < 250_000
+    assert kept._known_bytes == sum(each.size_bytes for each in kept._known.values())
+    put(service, "huge", _large("huge", 300_000))
+    put(service, "huge", _large("huge", 300_001))
+    assert kept._known_bytes < 250_000
+
+
+def test_a_schema_refers_to_so_much(
+    service: RegistryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parsing, "MAX_REFERENCED_BYTES", 150_000)
+    for name in "AB":
+        put(service, name, _large(name, 100_000))
+    one, two = (SchemaReference(name, name, 1) for name in "AB")
+    both = '{"type":"record","name":"R","fields":[{"name":"a","type":"A"},{"name":"b","type":"B"}]}'
+    only = '{"type":"record","name":"R","fields":[{"name":"a","type":"A"}]}'
+    assert put(service, "r", only, references=(one,))
+    assert refused(lambda: put(service, "s", both, references=(one, two))) == 42201
+
+
 # Threads and failures
 
 

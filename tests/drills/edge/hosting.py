@@ -35,6 +35,8 @@ SALARIES = "salaries"
 
 MAX_CONNECTIONS = 48
 MAX_CONSUME_SECONDS = 1.0
+MAX_STORED_GROUPS_OF_TOKEN = 300
+MAX_SCHEMAS_BYTES = 12 << 20
 SETTINGS = f"""
 [serve]
 max_connections = {MAX_CONNECTIONS}
@@ -42,6 +44,10 @@ headers_within_seconds = 1.5
 body_silence_seconds = 1.5
 [topics]
 max_consume_timeout = {MAX_CONSUME_SECONDS}
+[members]
+max_stored_groups_of_token = {MAX_STORED_GROUPS_OF_TOKEN}
+[registry]
+max_schemas_bytes = {MAX_SCHEMAS_BYTES}
 [sql]
 max_processes = 1
 timeout_seconds = 2.0

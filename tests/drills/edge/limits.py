@@ -9,7 +9,14 @@ from contextlib import ExitStack
 from typing import Any
 
 from duolog.reach.calls import CALLS
-from tests.drills.edge.hosting import MAX_CONNECTIONS, MAX_CONSUME_SECONDS, Edge, until
+from tests.drills.edge.hosting import (
+    MAX_CONNECTIONS,
+    MAX_CONSUME_SECONDS,
+    MAX_SCHEMAS_BYTES,
+    MAX_STORED_GROUPS_OF_TOKEN,
+    Edge,
+    until,
+)
 from tests.drills.edge.memory import MOST_MEMORY_BYTES, MemoryWatch
 from tests.drills.edge.requests import INTERNAL, PROTOCOL
 from tests.drills.edge.table import attack
@@ -377,6 +384,98 @@ def _numbers(count: int, order: str = "") -> str:
     joined = ", ".join(f"{ten} t{number}(a{number})" for number in range(power))
     terms = " + ".join(f"a{number} * {10**number}" for number in range(power))
     return f"SELECT {terms} AS a FROM {joined} {order} LIMIT {count}"
+
+
+@attack(
+    _KIND,
+    how="a token that begins groups without end: by polls, acknowledgements, statements, and calls "
+    "between Duolog processes",
+    result="429 `TokenLimitReached` beyond its share, whichever way; others begin theirs",
+)
+def groups_without_end(edge: Edge) -> None:
+    topic = "orders_of_many"
+    assert edge.sql(f"CREATE TOPIC {topic} PARTITIONS 2").status == 200
+    messages = [{"value": 1, "partition_id": 0}]
+    published = edge.ask("POST", _PUBLISH, {"topic": topic, "messages": messages}, who="system")
+    assert published.status == 200, published
+    begun = 0
+    while True:
+        numbers = range(begun, begun + 100)
+        text = "; ".join(f"CONSUME FROM {topic} GROUP 'many-{each}' LIMIT 1" for each in numbers)
+        answer = edge.sql(text, who="service")
+        if answer.status != 200:
+            break
+        begun += 100
+        assert begun <= 10 * MAX_STORED_GROUPS_OF_TOKEN
+    assert (answer.status, answer.json["code"]) == (429, "TokenLimitReached"), answer
+
+    place = {"topic": topic, "partition_id": 0}
+    called = {"reference": topic, "partition": 0, "upto_offset": 0}
+    for path, content in (
+        (_CONSUME, {"topic": topic, "group_id": "many-member", "timeout_seconds": 0}),
+        (_CONSUME, {**place, "group_id": "many-reader", "timeout_seconds": 0}),
+        ("/v1/api/topics/ack", {**place, "group_id": "many-acked", "upto_offset": 0}),
+        (f"{INTERNAL}/call/ack", {**called, "group": "many-called", "side": "native"}),
+        (f"{INTERNAL}/call/ack", {**called, "group": "many-mirrored", "side": "kafka"}),
+    ):
+        headers = PROTOCOL if path.startswith(INTERNAL) else None
+        refused = edge.ask("POST", path, content, who="service", headers=headers)
+        assert "TokenLimitReached" in refused.text, (path, refused)
+        allowed = edge.ask("POST", path, content, who="dba", headers=headers)
+        assert allowed.status == 200, (path, allowed)
+    assert edge.sql(f"DROP TOPIC {topic}").status == 200  # its groups go with it
+
+
+@attack(
+    _KIND,
+    how="schemas of 1 MB without end, and a list of all schemas",
+    result="422 with code 42205 beyond `max_schemas_bytes`; a list ends at 8 MiB",
+)
+def schemas_without_end(edge: Edge) -> None:
+    with MemoryWatch(edge.host.pid) as memory:
+        for number in range(2 * MAX_SCHEMAS_BYTES >> 20):
+            schema = {"type": "record", "name": f"L{number}", "doc": "x" * 1_000_000, "fields": []}
+            path = f"/registry/subjects/large-{number}/versions"
+            answer = edge.ask("POST", path, {"schema": json.dumps(schema)}, who="service")
+            if answer.status != 200:
+                break
+        assert (answer.status, answer.json["error_code"]) == (422, 42205), answer
+        found = edge.ask("GET", "/registry/schemas", who="service")
+        assert found.status == 200
+        assert len(found.body) < 9 << 20
+    assert memory.highest_bytes < MOST_MEMORY_BYTES, memory.highest_bytes
+    for gone in range(number):
+        for query in ("", "?permanent=true"):
+            path = f"/registry/subjects/large-{gone}{query}"
+            assert edge.ask("DELETE", path, who="system").status == 200, path
+    small = {"schema": '{"type":"fixed","name":"Small","size":1}'}
+    path = "/registry/subjects/large-0/versions"
+    assert edge.ask("POST", path, small, who="service").status == 200
+
+
+@attack(
+    _KIND,
+    how="a route whose filter makes a text of 800 MB of one of 8 KB, and one whose pattern takes "
+    "seconds for a row",
+    result="422 for the rows, before the text is made; 422 for the route",
+)
+def filters_beyond_their_limits(edge: Edge) -> None:
+    tenfold = "replace(" * 5 + "a" + ", 'a', 'aaaaaaaaaa')" * 5
+    wide = f"concat({', '.join(['upper(a)'] * 200)})"
+    route = "ALTER TOPIC orders_filtered ADD SOURCE shop.filtered ON INSERT WHERE"
+    assert edge.sql("CREATE TOPIC orders_filtered", who="dba").status == 200
+    for text, letters in ((tenfold, 8000), (wide, 1_000_000)):
+        assert edge.sql(f"{route} length({text}) > 5", who="dba").status == 200
+        rows = {"table": "shop.filtered", "op": "insert", "key_columns": ["id"]}
+        with MemoryWatch(edge.host.pid) as memory:
+            content = {**rows, "rows": [{"id": 1, "a": "a" * letters}]}
+            answer = edge.ask("POST", _PUBLISH, content, who="dba")
+        assert (answer.status, answer.json["code"]) == (422, "InvalidRows"), answer
+        assert memory.highest_bytes < MOST_MEMORY_BYTES, memory.highest_bytes
+        assert edge.sql("ALTER TOPIC orders_filtered DROP SOURCE shop.filtered").status == 200
+    slow = edge.sql(f"{route} a ILIKE '%{'a%' * 2000}b'", who="dba")
+    assert (slow.status, slow.json["code"]) == (422, "InvalidSql"), slow.text[:200]
+    assert edge.sql("DROP TOPIC orders_filtered").status == 200
 
 
 @attack(

@@ -67,9 +67,23 @@ def _watched(base: Any, connections: Connections) -> Any:
 
 
 def _measured(base: Any) -> type[asyncio.Protocol]:
-    """With a limit for headers, which httptools collects for ever."""
+    """With a limit for headers, which httptools collects for ever; and the request that is being
+    answered learns that its client has left, also where the client has asked ahead.
+    """
 
     class MeasuredProtocol(base):  # type: ignore[misc]
+        answered: Any = None  # uvicorn tells the last request that came
+
+        def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+            self.answered = cycle
+            super()._start_asgi_task(cycle, app)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            if self.answered is not None and not self.answered.response_complete:
+                self.answered.disconnected = True
+                self.answered.message_event.set()
+            super().connection_lost(exc)
+
         def data_received(self, data: bytes) -> None:
             self.progress.undigested_bytes += len(data)
             super().data_received(data)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import pytest
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -282,3 +284,23 @@ def _has(memory: LargeRequest, size: int) -> bool:
     except TooBusy:
         return False
     return True
+
+
+def test_a_client_that_asks_ahead_and_leaves_is_no_failure_of_the_host(tmp_path: Path) -> None:
+    """uvicorn tells the last request that its client has gone, and not the one being answered."""
+    with served(tmp_path / "log") as host:
+        asked = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100
+        client = socket.socket()
+        for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+            client.setsockopt(socket.SOL_SOCKET, buffer, 4096)
+        client.settimeout(1.0)
+        client.connect(("127.0.0.1", host.port))
+        with pytest.raises(TimeoutError):
+            while True:  # until an answer waits for its client, and the rest behind it
+                client.sendall(asked)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        until(lambda: not host.server.server_state.tasks)
+        assert host.ask("/healthz").status == 200
+        told = [json.loads(line) for line in host.said.getvalue().splitlines()]
+        assert [line for line in told if line["level"] in {"error", "warning"}] == []

@@ -139,6 +139,7 @@ class TopicsSettings(BaseModel):
     default_consume_timeout: FiniteFloat = 30.0  # seconds
     max_consume_timeout: FiniteFloat = 300.0  # seconds
     allow_user_role_consume: bool = False
+    max_partitions: int = 4096  # that a topic is given over the host
     poll_interval_ms: float | None = None  # taken, and without effect: an append wakes its polls
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 from weakref import WeakSet
 
-from duolog.errors import DuologError, NotWritten, UnknownTopic
+from duolog.errors import DuologError, InvalidSetting, NotWritten, UnknownTopic
 from duolog.log.access import DEFAULT_FETCH_BYTES, DEFAULT_FETCH_RECORDS, Place, TopicRef
 from duolog.log.appends import Appender
 from duolog.log.backup import BackupNote, write_backup, write_checkpoint
@@ -65,7 +65,7 @@ from duolog.log.model import (
     Unrouted,
     Writer,
 )
-from duolog.log.names import check_epoch, check_topic_name, check_writer
+from duolog.log.names import MAX_PARTITIONS, check_epoch, check_topic_name, check_writer
 from duolog.log.open_files import allow_many_files, is_too_many, too_many_open_files
 from duolog.log.options import LogOptions
 from duolog.log.owner import (
@@ -201,6 +201,7 @@ class EmbeddedLog:
         self._ownership = ownership
         self._mark = mark
         self._committer = Committer(state)
+        self._most_partitions = MAX_PARTITIONS
         self._publisher = Publisher(state, self._committer)
         self._joining = Joining(state)
         self._appender = Appender(state, self._joining)
@@ -266,7 +267,9 @@ class EmbeddedLog:
             known = catalogue.by_name.get(check_topic_name(name))
             if if_not_exists and known is not None and known.name == name:
                 return catalogue, known
-            return catalogue.with_topic(name, wanted, now_ms)
+            changed, topic = catalogue.with_topic(name, wanted, now_ms)
+            self._check_partitions(topic)
+            return changed, topic
 
         return self._change(change)
 
@@ -296,11 +299,27 @@ class EmbeddedLog:
         )
 
     def set_partitions(self, reference: TopicRef, partitions: int) -> Topic:
-        job = GrowTopic(
-            lambda catalogue, now: catalogue.with_partitions(reference, partitions, now)
-        )
+        def change(catalogue: Catalogue, now_ms: int) -> tuple[Catalogue, Topic]:
+            changed, topic = catalogue.with_partitions(reference, partitions, now_ms)
+            if changed is not catalogue:
+                self._check_partitions(topic)
+            return changed, topic
+
+        job = GrowTopic(change)
         self._committer.run(job)
         return job.topic
+
+    def limit_partitions(self, most: int) -> None:
+        """Let topics be made with so many, and grow to so many; those that have more go on."""
+        self._most_partitions = most
+
+    def _check_partitions(self, topic: Topic) -> None:
+        if topic.partitions > self._most_partitions:
+            raise InvalidSetting(
+                f"A host gives a topic at most {self._most_partitions} partitions "
+                f"(max_partitions in [topics]); '{topic.name}' would have {topic.partitions}. Ask "
+                "for fewer, or raise it."
+            )
 
     def clear_topic(self, reference: TopicRef) -> Swept:
         job = ClearTopic(reference)

@@ -75,6 +75,7 @@ class Host:
     _loop: asyncio.AbstractEventLoop = field(init=False)
 
     def __post_init__(self) -> None:
+        self.log.limit_partitions(self.topic_rules.max_partitions)
         self.room = WaitingRoom(self.log)
         self.request_memory = RequestMemory(
             self.body_limits.large_request_memory, self.body_limits.max_large_requests

@@ -16,16 +16,19 @@ LARGEST_ANSWER_BYTES: Final = 48 << 20
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """How long a poll waits, and who may consume."""
+    """How long a poll waits, who may consume, and how large topics are made."""
 
     default_consume_timeout: float = 30.0  # seconds, where a request does not say
     max_consume_timeout: float = 300.0  # seconds, whatever a request says
     allow_user_role_consume: bool = False
+    max_partitions: int = 4096  # what each group's first poll works through
 
     def __post_init__(self) -> None:
         for name in ("default_consume_timeout", "max_consume_timeout"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise InvalidSetting(f"{name} must be 0 or more; got {getattr(self, name)}.")
+        if self.max_partitions < 1:
+            raise InvalidSetting(f"max_partitions must be 1 or more; got {self.max_partitions}.")
 
     def wait_seconds(self, asked: float | None) -> float:
         """How long a poll waits that asked for so much."""

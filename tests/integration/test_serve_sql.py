@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from duolog import open_log
+from duolog.bridge.http.rules import TopicRules
 from duolog.bridge.sql.rules import SqlRules
 from duolog.log.model import Format, Op, Record, Route, TopicSettings
 from duolog.sql import run
 from duolog.sql.cells import cell, fields
 from duolog.sql.cells import rows_of as rows_in
-from tests.integration.serve_host import ServedLog, served, until
+from tests.integration.serve_host import Reply, ServedLog, served, until
 from tests.integration.sql_asking import ARROW, arrow_of, ask_sql, rows_of
 
 RULES = SqlRules(max_rows=500, max_answer_bytes=100_000)
@@ -285,3 +286,25 @@ def test_records_that_are_consumed_are_counted(host: ServedLog) -> None:
     before = host.metric(line)
     ask_sql(host, "CONSUME FROM raw LIMIT 2")
     assert host.metric(line) == before + 2
+
+
+def test_a_host_gives_a_topic_so_many_partitions_and_larger_ones_go_on(tmp_path: Path) -> None:
+    def sql(host: ServedLog, text: str) -> Reply:
+        return host.ask("/v1/api/sql", {"sql": text})
+
+    with served(tmp_path / "log", rules=TopicRules(max_partitions=8)) as host:
+        assert sql(host, "CREATE TOPIC large PARTITIONS 8; CREATE TOPIC grows").status == 200
+    with served(tmp_path / "log", rules=TopicRules(max_partitions=4)) as host:
+        for text in (
+            "CREATE TOPIC more PARTITIONS 5",
+            "ALTER TOPIC grows SET PARTITIONS 5",
+            "ALTER TOPIC large SET PARTITIONS 9",
+        ):
+            refused = sql(host, text)
+            assert (refused.status, refused.json["code"]) == (422, "InvalidSetting"), text
+            assert "max_partitions" in refused.json["error"]
+        assert sql(host, "ALTER TOPIC grows SET PARTITIONS 4").status == 200
+        assert sql(host, "CREATE TOPIC IF NOT EXISTS large PARTITIONS 8").status == 200
+        assert sql(host, "ALTER TOPIC large SET PARTITIONS 8").status == 200
+        assert host.publish("large", 1).status == 200
+        assert len(host.log.offsets("large")) == 8

@@ -143,6 +143,7 @@ class RegistryRoute(APIRoute):
                 answer = await handler(request)
             except (DuologError, RequestValidationError, HTTPException) as error:
                 answer = answer_to(error)
+                _let_go_of_frames(error)
             except ClientDisconnect:
                 return Response(status_code=400)  # nobody reads it
             if "content-type" in answer.headers:
@@ -182,6 +183,16 @@ class RegistryRoute(APIRoute):
             status=413,
             error_code=413,
         )
+
+
+def _let_go_of_frames(error: BaseException) -> None:
+    """What was raised in a thread holds the frames of its call, and they hold it: the body and all
+    that was made of it would stay until garbage is looked for, which a host seldom does.
+    """
+    linked: BaseException | None = error
+    while linked is not None:
+        linked.__traceback__ = None
+        linked = linked.__cause__ or linked.__context__
 
 
 def _method(scope: Scope) -> str:

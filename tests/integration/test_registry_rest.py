@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ from fastapi.testclient import TestClient
 
 from duolog.avro.registry.app import registry_app
 from duolog.avro.registry.documents import MemoryDocuments
+from duolog.avro.registry.model import Candidate
 from duolog.avro.registry.port import SchemaText
 from duolog.avro.registry.rest import registry_router
 from duolog.avro.registry.service import RegistryService
@@ -302,3 +304,26 @@ def test_a_list_of_schemas_ends_before_it_is_large_and_goes_on_behind() -> None:
             found += [each["subject"] for each in response.json()]
         assert found == [f"s{n:02}" for n in range(20)]
         assert len(client.get("/schemas", params={"limit": 3}).json()) == 3
+
+
+def test_what_was_refused_is_not_kept_until_garbage_is_looked_for() -> None:
+    service = RegistryService(MemoryDocuments())
+    service.limit(1000)
+    text = json.dumps({"type": "record", "name": "R", "doc": "x" * 500_000, "fields": []})
+    with TestClient(registry_app(service)) as client:
+        ask(client, "POST /subjects/s/versions", {"schema": text})
+        gc.collect()
+        gc.disable()
+        try:
+            before = _candidates()
+            for _ in range(10):
+                response = ask(client, "POST /subjects/s/versions", {"schema": text})
+                assert response.status_code == 422
+            assert _candidates() - before < 10
+        finally:
+            gc.enable()
+
+
+def _candidates() -> int:
+    """How many candidates of a schema are alive."""
+    return sum(isinstance(each, Candidate) for each in gc.get_objects())

@@ -7,8 +7,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from duolog.bridge.http.access import INTERNAL
 from duolog.bridge.http.callers import ANYBODY, THIS_MACHINE, Caller
 from duolog.bridge.http.doorkeeper import Doorkeeper
-from duolog.bridge.http.front import ENDPOINT
-from duolog.bridge.http.gate import CALLER
+from duolog.bridge.http.front import CALLER, ENDPOINT
 from duolog.log.group_allowance import GroupAllowance, on_behalf_of
 from duolog.server.authorization import token_in
 

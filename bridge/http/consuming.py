@@ -103,7 +103,7 @@ class Consuming:
             if ask.expected_id is not None:
                 topic_for(host, request, ask)
             raise
-        if seat is not None and found.place is not None and ask.generation is None:
+        if host.kafka_worker is not None and seat is not None and ask.generation is None:
             self._begin_in_kafka(seat, topic, found.place)
         if wanted.group is not None:
             host.groups.after_poll(wanted.group, topic, wanted.partition)
@@ -119,8 +119,10 @@ class Consuming:
             return None
         return await self._host.groups.before_poll(wanted.group, topic, wanted.partition)
 
-    def _begin_in_kafka(self, seat: Seat, topic: Topic, place: Place) -> None:
+    def _begin_in_kafka(self, seat: Seat, topic: Topic, place: Place | None) -> None:
         """Of the partitions that a member has just been told."""
+        if place is None:
+            return
         group = seat.gathering.group
         found = (self._host.log.group_position(group, topic.id, each) for each in place.assigned)
         begun = {each.partition: each.position for each in found if each and each.is_first}

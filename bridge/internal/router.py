@@ -50,6 +50,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 MAX_BODY_BYTES: Final = 32 << 20
 MAX_PART_BYTES: Final = 4 << 30
 _BYTES_A_VALUE: Final = {"publish": 600}  # of any number of records, each with its answer
+_BYTES_A_POSITION: Final = 80  # for each of its four values
 _THREADS: Final = 16
 _PARSE_THREADS: Final = 2  # of large requests; they share Python's lock with the event loop
 _LONG_THREADS: Final = 8  # appends and the like: apart, so that they never keep reads waiting
@@ -200,7 +201,7 @@ class _Routes:
 
     async def _wait(self, request: Request) -> Response:
         with self._memory.request() as memory:
-            wanted = await self._bodies.of(request, memory)
+            wanted = await self._bodies.of(request, memory, _BYTES_A_POSITION)
         try:
             seconds = min(float(wanted["seconds"]), _LONGEST_WAIT_SECONDS)
             stored = int(wanted["positions_stored"]) if "positions_stored" in wanted else None

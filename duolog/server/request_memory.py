@@ -80,7 +80,7 @@ class RequestMemory:
 
     async def wait_for(self, size: int, caller: object = None) -> None:
         """Take so much once it is free. RequestTooLarge."""
-        self._check(size)
+        self.check(size)
         if not self._line and self._is_free(size) and self._may_have(size, caller):
             self._take(size, caller)
             return
@@ -96,7 +96,7 @@ class RequestMemory:
 
     def take_now(self, size: int, caller: object = None) -> None:
         """Take so much, or nothing. RequestTooLarge, TooBusy."""
-        self._check(size)
+        self.check(size)
         if self._line or not self._is_free(size) or not self._may_have(size, caller):
             raise TooBusy("The host has its hands full of large requests. Try again soon.")
         self._take(size, caller)
@@ -137,7 +137,8 @@ class RequestMemory:
         taken = 0 if caller is None else self._taken_by[caller]
         return not taken or 2 * (taken + size) <= self._most_bytes
 
-    def _check(self, size: int) -> None:
+    def check(self, size: int) -> None:
+        """Refuse what would never fit. RequestTooLarge."""
         if size > self._most_bytes:
             raise RequestTooLarge(
                 f"To work on this request would take about {size >> 20} MiB of the host's memory, "
@@ -161,6 +162,7 @@ class LargeRequest:
 
     def take_now(self, size: int) -> None:
         """Have so much in all, or be told to come again. RequestTooLarge, TooBusy."""
+        self._memory.check(size)
         more = max(0, size - self._taken)
         self._memory.take_now(more, self._caller)
         self._taken += more

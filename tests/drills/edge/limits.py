@@ -432,7 +432,7 @@ def groups_without_end(edge: Edge) -> None:
     result="422 with code 42205 beyond `max_schemas_bytes`; a list ends at 8 MiB",
 )
 def schemas_without_end(edge: Edge) -> None:
-    with MemoryWatch(edge.host.pid) as memory:
+    with MemoryWatch(edge.host.pid, with_children=False) as memory:
         for number in range(2 * MAX_SCHEMAS_BYTES >> 20):
             schema = {"type": "record", "name": f"L{number}", "doc": "x" * 1_000_000, "fields": []}
             path = f"/registry/subjects/large-{number}/versions"
@@ -467,7 +467,7 @@ def filters_beyond_their_limits(edge: Edge) -> None:
     for text, letters in ((tenfold, 8000), (wide, 1_000_000)):
         assert edge.sql(f"{route} length({text}) > 5", who="dba").status == 200
         rows = {"table": "shop.filtered", "op": "insert", "key_columns": ["id"]}
-        with MemoryWatch(edge.host.pid) as memory:
+        with MemoryWatch(edge.host.pid, with_children=False) as memory:
             content = {**rows, "rows": [{"id": 1, "a": "a" * letters}]}
             answer = edge.ask("POST", _PUBLISH, content, who="dba")
         assert (answer.status, answer.json["code"]) == (422, "InvalidRows"), answer

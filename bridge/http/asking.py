@@ -36,16 +36,10 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
-def known_caller(scope: Scope) -> Caller | None:
-    """Who asks, where there are tokens."""
-    caller: Caller = scope[CALLER]
-    return None if caller is ANYBODY else caller
-
-
-def token_name(request: Request) -> str | None:
+def token_name(scope: Scope) -> str | None:
     """The token by which the caller came in; None where there are none."""
-    caller = known_caller(request.scope)
-    return None if caller is None else caller.name
+    caller: Caller = scope[CALLER]
+    return None if caller is ANYBODY else caller.name
 
 
 def answer_memory(request: Request) -> LargeRequest:

@@ -9,8 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from duolog.bridge.http.access import API
 from duolog.bridge.http.answers import BUSY_RETRY_SECONDS, Refusal
-from duolog.bridge.http.callers import ANYBODY, Caller
-from duolog.bridge.http.front import CALLER
+from duolog.bridge.http.asking import token_name
 from duolog.bridge.http.rules import BodyLimits
 from duolog.server.json_pieces import SMALL_BYTES
 
@@ -33,11 +32,11 @@ class _HeldBodies:
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
-        self._by_caller: Counter[Caller] = Counter()
+        self._by_token: Counter[str | None] = Counter()  # None: where there are no tokens
 
-    def add(self, caller: Caller, size: int) -> None:
-        """A caller sends so much more. Refused where there are too many."""
-        held = self._by_caller
+    def add(self, token: str | None, size: int) -> None:
+        """So much more comes. Refused where there are too many."""
+        held = self._by_token
         if held.total() + size > self._most_bytes:
             raise _Refused(
                 Refusal(
@@ -47,7 +46,7 @@ class _HeldBodies:
                     retry_after_seconds=BUSY_RETRY_SECONDS,
                 )
             )
-        if caller is not ANYBODY and 2 * (held[caller] + size) > self._most_bytes:
+        if token is not None and 2 * (held[token] + size) > self._most_bytes:
             raise _Refused(
                 Refusal(
                     429,
@@ -57,20 +56,20 @@ class _HeldBodies:
                     retry_after_seconds=BUSY_RETRY_SECONDS,
                 )
             )
-        held[caller] += size
+        held[token] += size
 
-    def drop(self, caller: Caller, size: int) -> None:
-        self._by_caller[caller] -= size
-        if not self._by_caller[caller]:
-            del self._by_caller[caller]
+    def drop(self, token: str | None, size: int) -> None:
+        self._by_token[token] -= size
+        if not self._by_token[token]:
+            del self._by_token[token]
 
 
 class _Body:
     """A body that comes in, and what of it counts."""
 
-    def __init__(self, held: _HeldBodies, caller: Caller) -> None:
+    def __init__(self, held: _HeldBodies, token: str | None) -> None:
         self._held = held
-        self._caller = caller
+        self._token = token
         self._pieces: list[bytes] = []
         self._counted = 0
         self.size = 0
@@ -79,7 +78,7 @@ class _Body:
         self.size += len(piece)
         self._pieces.append(piece)
         if self.size > SMALL_BYTES:
-            self._held.add(self._caller, self.size - self._counted)
+            self._held.add(self._token, self.size - self._counted)
             self._counted = self.size
 
     def joined(self) -> bytes:
@@ -88,7 +87,7 @@ class _Body:
         return b"".join(pieces)
 
     def drop(self) -> None:
-        self._held.drop(self._caller, self._counted)
+        self._held.drop(self._token, self._counted)
 
 
 class Bodies:
@@ -107,7 +106,7 @@ class Bodies:
         ):
             await self._application(scope, receive, send)
             return
-        body = _Body(self._held, scope[CALLER])
+        body = _Body(self._held, token_name(scope))
         try:
             await self._read(scope, receive, body)
             await self._application(scope, _replay(body.joined(), receive), send)

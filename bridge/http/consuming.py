@@ -149,7 +149,7 @@ class Consuming:
             ask.member_id,
             ask.generation,
             ask.session_timeout_seconds,
-            token_name(request),
+            token_name(request.scope),
         )
         with members.seat(group, topic, call) as seat:
             assigned = sorted(seat.place().assigned)

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from duolog.bridge.http.answers import refusal_of
-from duolog.bridge.http.asking import ANSWER_MEMORY, RequestRefused, known_caller
+from duolog.bridge.http.asking import ANSWER_MEMORY, RequestRefused, token_name
 from duolog.bridge.http.host import Host
 from duolog.bridge.http.parsing import memory_of_large, parsed_large, parsed_small
 from duolog.errors import DuologError
@@ -48,7 +48,7 @@ class Direct:
         if endpoint is None:
             await self._application(scope, receive, send)
             return
-        with self._host.answer_memory.request(known_caller(scope)) as memory:
+        with self._host.answer_memory.request(token_name(scope)) as memory:
             scope[ANSWER_MEMORY] = memory
             response = await self._response(endpoint, Request(scope, receive))
             await response(scope, receive, send)
@@ -68,7 +68,7 @@ class Direct:
     async def _answer_to_large(self, endpoint: Endpoint, request: Request, body: bytes) -> Response:
         host = self._host
         parse = partial(parsed_large, endpoint.model, body, host.body_limits)
-        with host.request_memory.request(known_caller(request.scope)) as memory:
+        with host.request_memory.request(token_name(request.scope)) as memory:
             size = await host.parsers.run(partial(memory_of_large, body, host.body_limits))
             await memory.wait_for(size)
             asked = await host.parsers.run(parse)

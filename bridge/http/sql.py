@@ -130,7 +130,7 @@ class Sql:
                 return answer
             case Consume():
                 memory = answer_memory(asked.request)
-                if sent_bytes:  # who has something does not wait for more: others may do the same
+                if memory.taken_bytes:  # who has some never waits for more: others may do the same
                     memory.take_now(sent_bytes + _CONSUME_BYTES)
                 else:
                     await memory.wait_for(_CONSUME_BYTES)

@@ -153,24 +153,24 @@ class LargeRequest:
     def __init__(self, memory: RequestMemory, caller: object) -> None:
         self._memory = memory
         self._caller = caller
-        self._taken = 0
+        self.taken_bytes = 0
 
     async def wait_for(self, size: int) -> None:
         """Have so much more, once there is room for it. RequestTooLarge."""
         await self._memory.wait_for(size, self._caller)
-        self._taken += size
+        self.taken_bytes += size
 
     def take_now(self, size: int) -> None:
         """Have so much in all, or be told to come again. RequestTooLarge, TooBusy."""
         self._memory.check(size)
-        more = max(0, size - self._taken)
+        more = max(0, size - self.taken_bytes)
         self._memory.take_now(more, self._caller)
-        self._taken += more
+        self.taken_bytes += more
 
     def correct(self, size: int) -> None:
         """It is known now what is needed. If that is more than was thought, others wait for it."""
-        spare = self._taken - size
-        self._taken = size
+        spare = self.taken_bytes - size
+        self.taken_bytes = size
         self._memory.give_back(spare, self._caller)
 
     def give_back(self) -> None:

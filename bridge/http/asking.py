@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.types import Scope
 
 from duolog.bridge.http.answers import Refusal
+from duolog.bridge.http.answers_held import Answer
 from duolog.bridge.http.callers import ANYBODY, Caller
 from duolog.bridge.http.front import CALLER, REQUEST_ID, client_of
 from duolog.bridge.http.gate import TOKEN_ENDED
@@ -17,10 +18,9 @@ from duolog.bridge.visible_reads import VisibleReads
 from duolog.errors import ForbiddenGroup, ForbiddenTopic, UnknownRoute
 from duolog.log.model import Topic
 from duolog.server.authorization import token_in
-from duolog.server.request_memory import LargeRequest
 
-ANSWER_MEMORY = "duolog.answer_memory"
-"""Where in the scope it says what the request has of the memory for answers."""
+ANSWER = "duolog.answer"
+"""Where in the scope it says what the request is answered with."""
 
 
 class RequestRefused(Exception):
@@ -42,10 +42,10 @@ def token_name(scope: Scope) -> str | None:
     return None if caller is ANYBODY else caller.name
 
 
-def answer_memory(request: Request) -> LargeRequest:
-    """What the request has of the memory for answers, until its client has taken all of it."""
-    memory: LargeRequest = request.scope[ANSWER_MEMORY]
-    return memory
+def answer_of(request: Request) -> Answer:
+    """What the request is answered with, until its client has taken all of it."""
+    answer: Answer = request.scope[ANSWER]
+    return answer
 
 
 def shown_caller(request: Request) -> str:

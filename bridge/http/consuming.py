@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from duolog.bridge.http.asking import (
-    answer_memory,
+    answer_of,
     check_still_let_in,
     shown_caller,
     token_name,
@@ -36,7 +36,6 @@ from duolog.errors import PartitionHeld, UnknownTopic
 from duolog.log import EmbeddedLog
 from duolog.log.fetched import Fetched
 from duolog.log.model import Topic, TopicPartition
-from duolog.server.json_pieces import SMALL_BYTES
 
 _MOST_IN_JSON: Final = 100_000  # records: each takes 200 bytes and more, however small it is
 _MOST_BYTES_AS_JSON, _MOST_BYTES_AS_ARROW = 8 << 20, 16 << 20
@@ -169,7 +168,6 @@ class Consuming:
         seat: Seat | None,
     ) -> tuple[Found[Any], Any]:
         host, loop = self._host, asyncio.get_running_loop()
-        memory = answer_memory(request)
         began = loop.time()
         place = TopicPartition(
             wanted.topic_id, ALL_PARTITIONS if wanted.partition is None else wanted.partition
@@ -183,16 +181,14 @@ class Consuming:
                     share = None if seat is None else self._share(seat, view)
                     seen = view.glance()
                     if seen is None:
-                        memory.give_back()  # of a look that does not count
-                        await memory.wait_for(view.times * view.looks.expected_bytes())
-                        seen = await host.readers.run(view.look)
-                        memory.correct(_size_of(seen[1]))
+                        seen = await self._look(view, request)
                     if seat is not None and share is not None and not seat.is_still(share.place):
                         continue
                     found, body = seen
                     left = began + seconds - loop.time()
                     ended = _ended(found, left, gone, is_stopping=host.room.is_stopping)
                     if ended is not None:
+                        answer_of(request).hold(_size_of(body))
                         host.tally.note(POLL_SECONDS, ended, seconds=loop.time() - began)
                         return found, body
                     if gone is None:
@@ -209,6 +205,15 @@ class Consuming:
                     gone.cancel()
                     with suppress(asyncio.CancelledError):
                         await gone
+
+    async def _look(self, view: _View[P], request: Request) -> tuple[Found[P], Any]:
+        """A look that may read much: no more than there is memory for."""
+        answer_of(request).check()
+        most = view.looks.expected_bytes()
+        with self._host.reading_memory.request(token_name(request.scope)) as memory:
+            await memory.wait_for(view.times * most)
+            view.looks.most_bytes = most
+            return await self._host.readers.run(view.look)
 
     def _share(self, seat: Seat, view: _View[Any]) -> Share:
         """What a member may read now."""
@@ -254,9 +259,7 @@ def _view(
 
 
 def _size_of(body: bytes | list[Any]) -> int:
-    """Of an answer, where it is not so small that nobody need count it."""
-    size = len(body) if isinstance(body, bytes) else sum(map(len, body))
-    return size if size > SMALL_BYTES else 0
+    return len(body) if isinstance(body, bytes) else sum(map(len, body))
 
 
 def _fetch_visible(

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from duolog.bridge.http.answers import refusal_of
-from duolog.bridge.http.asking import ANSWER_MEMORY, RequestRefused, token_name
+from duolog.bridge.http.asking import ANSWER, RequestRefused, token_name
 from duolog.bridge.http.host import Host
 from duolog.bridge.http.parsing import memory_of_large, parsed_large, parsed_small
 from duolog.errors import DuologError
@@ -48,8 +48,8 @@ class Direct:
         if endpoint is None:
             await self._application(scope, receive, send)
             return
-        with self._host.answer_memory.request(token_name(scope)) as memory:
-            scope[ANSWER_MEMORY] = memory
+        with self._host.answers.answer(token_name(scope)) as answer:
+            scope[ANSWER] = answer
             response = await self._response(endpoint, Request(scope, receive))
             await response(scope, receive, send)
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from duolog.bridge.groups import HostGroups
+from duolog.bridge.http.answers_held import AnswersHeld
 from duolog.bridge.http.doorkeeper import Doorkeeper
 from duolog.bridge.http.landing import Landing
 from duolog.bridge.http.pages import Origin
 from duolog.bridge.http.places import Places
-from duolog.bridge.http.rules import BodyLimits, TopicRules
+from duolog.bridge.http.rules import READING_BYTES, BodyLimits, TopicRules
 from duolog.bridge.http.workers import PARSE_THREADS, READ_THREADS, WRITE_THREADS, Workers
 from duolog.bridge.journal import Journal
 from duolog.bridge.members.attendance import HostAttendance
@@ -60,7 +61,8 @@ class Host:
     metric_rules: MetricRules = field(default_factory=MetricRules)
     members: Coordinator = field(init=False)
     request_memory: RequestMemory = field(init=False)  # of large requests
-    answer_memory: RequestMemory = field(init=False)  # of what is read for requests
+    reading_memory: RequestMemory = field(init=False)  # to read for requests, and to show it
+    answers: AnswersHeld = field(init=False)  # that clients have not taken yet
     parsers: Workers = field(init=False)  # of large bodies
     readers: Workers = field(init=False)
     writers: Workers = field(init=False)
@@ -80,7 +82,8 @@ class Host:
         self.request_memory = RequestMemory(
             self.body_limits.large_request_memory, self.body_limits.max_large_requests
         )
-        self.answer_memory = RequestMemory(self.body_limits.answer_memory, _ANY_NUMBER)
+        self.reading_memory = RequestMemory(READING_BYTES, _ANY_NUMBER)
+        self.answers = AnswersHeld(self.body_limits.answer_memory)
         self.value_reader = value_reader_of(self.log)
         self.visible = VisibleTopics(self.log, self.value_reader)
         self.groups = HostGroups(self.log, self.tally, self.journal, lambda: self.kafka_worker)

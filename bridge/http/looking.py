@@ -20,6 +20,7 @@ _MOST_LOOKS: Final = 10  # while retention goes on and on
 _FEW_PARTITIONS: Final = 64  # so many can be glanced at while others wait
 _UNPACKED_TIMES: Final = 4  # what is stored, where it is packed well
 _RECORD_BYTES: Final = 200
+_LEAST_BYTES: Final = 1 << 20
 
 
 class Page(Protocol):
@@ -134,11 +135,14 @@ class Looks(Generic[P]):
     wanted: Wanted
     fetch: Fetch[P]
     share: Share | None = None
+    most_bytes: int | None = None  # of the next look, where it may not read as much as is wanted
     begun: dict[int, int] = field(default_factory=dict)
     _has_looked: bool = False
 
     def expected_bytes(self) -> int:
-        """About how much a look may read, by what its topic's records take on the disk."""
+        """How much a look is to read at most, by what its topic's records take on the disk. If they
+        are larger than most others of their topic, it gives fewer of them.
+        """
         wanted = self.wanted
         topic = self.log.topic(wanted.topic_id)
         if topic.partitions > _FEW_PARTITIONS:
@@ -147,7 +151,7 @@ class Looks(Generic[P]):
         stored = sum(head.bytes for head in heads)
         count = sum(head.next_offset - head.start for head in heads)
         each = _UNPACKED_TIMES * stored // max(1, count) + _RECORD_BYTES
-        return min(wanted.max_bytes, each * wanted.limit)
+        return min(wanted.max_bytes, max(_LEAST_BYTES, each * wanted.limit))
 
     def look(self) -> Found[P]:
         """What is there now; no pages when there is nothing."""
@@ -242,7 +246,7 @@ class Looks(Generic[P]):
         pages: list[P] = []
         left_out: list[tuple[int, LeftOut]] = []
         damaged: list[DamagedBatch] = []
-        bytes_left = wanted.max_bytes
+        bytes_left = wanted.max_bytes if self.most_bytes is None else self.most_bytes
         for partition, records in shares(available, wanted.limit).items():
             at, end = positions[partition], ends[partition]
             try:

@@ -10,8 +10,8 @@ from duolog.log.record_check import MAX_HEADERS
 from duolog.server.json_pieces import MOST_VALUES_IN_A_PIECE, SMALL_BYTES
 from duolog.server.request_memory import MEMORY_BYTES, MOST_REQUESTS
 
-LARGEST_ANSWER_BYTES: Final = 48 << 20
-"""The most that one request reads and shows takes, by an estimate."""
+READING_BYTES: Final = 48 << 20
+"""Of memory, to read and to show records for requests; one request may take all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class BodyLimits:
     max_body_bytes: int = 8 << 20  # of one request
     max_bytes_at_once: int = 48 << 20  # of all large requests; one token may have half of it
     large_request_memory: int = MEMORY_BYTES  # to work on all of them, by an estimate
-    answer_memory: int = MEMORY_BYTES  # to read and to show what consumers and queries ask for
+    answer_memory: int = 64 << 20  # of answers that clients have not taken yet
     read_within_seconds: float = 60.0
     max_record_headers: int = MAX_HEADERS
     max_request_headers: int = 100_000  # of all its messages
@@ -61,7 +61,7 @@ class BodyLimits:
             ("max_large_requests", 1, None),
             ("max_bytes_at_once", 1, None),
             ("large_request_memory", 1 << 20, None),
-            ("answer_memory", LARGEST_ANSWER_BYTES, None),
+            ("answer_memory", 1 << 20, None),
         ):
             value = getattr(self, name)
             if value < least or (most is not None and value > most):

@@ -20,11 +20,12 @@ from duolog.bridge.http.access import lacks, need_of_statement
 from duolog.bridge.http.answers import JSON_TYPE, Refusal, refusal_of
 from duolog.bridge.http.asking import (
     RequestRefused,
-    answer_memory,
+    answer_of,
     caller_of,
     check_still_let_in,
     not_theirs,
     shown_caller,
+    token_name,
 )
 from duolog.bridge.http.callers import Caller
 from duolog.bridge.http.host import Host
@@ -87,7 +88,10 @@ class Sql:
                 checked += 1
             for statement in statements:
                 check_still_let_in(self._host, request)
+                if isinstance(statement, Select | Consume):
+                    answer_of(request).check()
                 done.append(await self._answer(asked, statement, sum(map(len, done))))
+                answer_of(request).hold(len(done[-1]))
             check_still_let_in(self._host, request)
         except (DuologError, RequestRefused) as error:
             refusal = self._refusal(error)
@@ -125,18 +129,9 @@ class Sql:
             )
         match statement:
             case Select():
-                answer = await self._select(asked, statement, sent_bytes)
-                answer_memory(asked.request).take_now(sent_bytes + len(answer))
-                return answer
+                return await self._select(asked, statement, sent_bytes)
             case Consume():
-                memory = answer_memory(asked.request)
-                if memory.taken_bytes:  # who has some never waits for more: others may do the same
-                    memory.take_now(sent_bytes + _CONSUME_BYTES)
-                else:
-                    await memory.wait_for(_CONSUME_BYTES)
-                answer = await self._consume(asked, statement)
-                memory.correct(sent_bytes + len(answer))
-                return answer
+                return await self._consume(asked, statement)
             case Ack(settled=True):  # it may wait for long
                 return (await asyncio.to_thread(self._done, asked, statement))[0]
         return await self._host.writers.run(lambda: self._done(asked, statement)[0])
@@ -158,9 +153,11 @@ class Sql:
         with self._place(asked, topic, statement):
             if group is not None:
                 await groups.before_poll(group, topic, partition)
-            answer, rows = await self._host.readers.run(
-                lambda: self._done(asked, statement, self._reader_for(topic, asked.caller))
-            )
+            with self._host.reading_memory.request(token_name(asked.request.scope)) as memory:
+                await memory.wait_for(_CONSUME_BYTES)
+                answer, rows = await self._host.readers.run(
+                    lambda: self._done(asked, statement, self._reader_for(topic, asked.caller))
+                )
         if group is not None:
             groups.after_poll(group, topic, partition)
         if rows:

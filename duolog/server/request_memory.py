@@ -1,9 +1,9 @@
-"""How much memory large requests, or answers, may take together.
+"""How much memory large requests may take together, and what is read for requests.
 
 A body of 8 MiB becomes objects of 20 times its size where it holds small values. So what a large
 request will take is estimated before it is parsed, and is its own until it is answered. Requests
-for which there is no room wait in line, or are told to come again. What a request reads is bounded
-in the same way, until its client has taken all of the answer.
+for which there is no room wait in line, or are told to come again. No client keeps others waiting
+by being slow: what waits to be taken by clients is counted by itself (bridge/http/answers_held.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from duolog.errors import RequestTooLarge, TooBusy
+from duolog.errors import RequestTooLarge, TokenLimitReached, TooBusy
 
 MEMORY_BYTES: Final = 80 << 20
 MOST_REQUESTS: Final = 256
@@ -48,7 +48,7 @@ class _Turn:
 
 
 class RequestMemory:
-    """Memory for requests and what answers them, given out in the order of asking.
+    """Memory to work on requests, given out in the order of asking.
 
     One caller who has a name may have half of it, or one request of any size, and keeps nobody else
     waiting. For one event loop.
@@ -59,23 +59,33 @@ class RequestMemory:
         self._most_requests = most_requests
         self._free_bytes = most_bytes
         self._taken_by: Counter[object] = Counter()  # callers with a name
-        self._requests = 0
+        self._requests: Counter[object] = Counter()  # by caller
         self._line: deque[_Turn] = deque()
 
     @contextmanager
     def request(self, caller: object = None) -> Iterator[LargeRequest]:
-        """A request, from when it may need memory until it needs none any more. TooBusy."""
-        if self._requests >= self._most_requests:
+        """A request, from when it may need memory until it needs none any more. TooBusy, and
+        TokenLimitReached where one caller has half of all that may be under way.
+        """
+        under_way = self._requests.total()
+        if under_way >= self._most_requests:
             raise TooBusy(
-                f"The host has {self._requests} large requests under way and takes no more. Try "
-                "again in a moment."
+                f"The host has {under_way} large requests under way and takes no more. Try again "
+                "in a moment."
             )
-        self._requests += 1
+        if caller is not None and 2 * self._requests[caller] >= self._most_requests:
+            raise TokenLimitReached(
+                f"{self._requests[caller]} large requests of this token are under way, as many as "
+                "one token may have. Send the next when one was answered."
+            )
+        self._requests[caller] += 1
         request = LargeRequest(self, caller)
         try:
             yield request
         finally:
-            self._requests -= 1
+            self._requests[caller] -= 1
+            if not self._requests[caller]:
+                del self._requests[caller]
             request.give_back()
 
     async def wait_for(self, size: int, caller: object = None) -> None:
@@ -95,9 +105,9 @@ class RequestMemory:
             raise
 
     def take_now(self, size: int, caller: object = None) -> None:
-        """Take so much, or nothing. RequestTooLarge, TooBusy."""
+        """Take so much, or nothing, whoever waits. RequestTooLarge, TooBusy."""
         self.check(size)
-        if self._line or not self._is_free(size) or not self._may_have(size, caller):
+        if not self._is_free(size) or not self._may_have(size, caller):
             raise TooBusy("The host has its hands full of large requests. Try again soon.")
         self._take(size, caller)
 
@@ -115,13 +125,13 @@ class RequestMemory:
         while self._line:
             turn = self._line[0]
             if not turn.come.done():  # else whoever waited has left
-                if not self._is_free(turn.size):
-                    break
-                if self._may_have(turn.size, turn.caller):
+                if not self._may_have(turn.size, turn.caller):
+                    passed_over.append(turn)
+                elif self._is_free(turn.size):
                     self._take(turn.size, turn.caller)
                     turn.come.set_result(None)
                 else:
-                    passed_over.append(turn)
+                    break
             self._line.popleft()
         self._line.extendleft(reversed(passed_over))
 
@@ -167,15 +177,10 @@ class LargeRequest:
         self._memory.take_now(more, self._caller)
         self.taken_bytes += more
 
-    def correct(self, size: int) -> None:
-        """It is known now what is needed. If that is more than was thought, others wait for it."""
-        spare = self.taken_bytes - size
-        self.taken_bytes = size
-        self._memory.give_back(spare, self._caller)
-
     def give_back(self) -> None:
         """It needs nothing any more."""
-        self.correct(0)
+        taken, self.taken_bytes = self.taken_bytes, 0
+        self._memory.give_back(taken, self._caller)
 
 
 def _times(body: bytes) -> int:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from duolog.bridge.http.callers import Caller, Role
 from duolog.bridge.http.rules import BodyLimits
+from duolog.bridge.http.tokens import add_token
 from duolog.bridge.http.workers import PARSE_THREADS
-from duolog.log.model import Op, Route, TopicSettings
+from duolog.log.model import Op, Record, Route, TopicSettings
 from duolog.reach.protocol import PREFIX, PROTOCOL_HEADER, VERSION
 from duolog.server.json_pieces import SMALL_BYTES
 from duolog.server.request_memory import RequestMemory
@@ -22,6 +26,8 @@ from tests.integration.serve_host import DEADLINE_SECONDS, Reply, ServedLog, ser
 from tests.support.host_server import TOKEN, Host
 
 PUBLISH = "/v1/api/topics/publish"
+CONSUME = "/v1/api/topics/consume"
+SQL = "/v1/api/sql"
 HEADER = {"name": "a", "value": "b"}
 MANY_HEADERS = {"value": "v", "headers": [HEADER] * 900}
 AT_ONCE = 5
@@ -200,6 +206,76 @@ def test_a_request_that_would_take_too_much_memory_is_refused_by_name(tmp_path: 
         status, _ = asked_internally(internal, "/call/publish", internal_publish(b"A" * 100_000))
         assert status == 200
         assert internal.log.offsets("orders")[0].next_offset == 2
+
+
+def test_answers_that_nobody_takes_keep_others_from_no_reading(tmp_path: Path) -> None:
+    """But there are only so many bytes of them, for one token and for all."""
+    path = tmp_path / "tokens"
+    slow, other = (add_token(path, Caller(name, Role.SERVICE)) for name in ("slow", "other"))
+    limits = BodyLimits(answer_memory=20 << 20)
+    asked = {"topic": "orders", "start": "Earliest", "timeout_seconds": 0}
+    head = "POST /v1/api/topics/consume HTTP/1.1\r\nHost: localhost\r\n"
+    with served(tmp_path / "log", tokens=path, limits=limits) as host, ExitStack() as clients:
+        host.log.create_topic("orders")
+        host.log.publish("orders", [Record(b"x" * 1_000_000) for _ in range(12)])
+
+        def ask_and_take_nothing(token: str) -> None:
+            body = json.dumps(asked).encode()
+            client = socket.create_connection(("127.0.0.1", host.port), timeout=DEADLINE_SECONDS)
+            clients.enter_context(client).sendall(
+                f"{head}Authorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n".encode()
+                + body
+            )
+
+        def held() -> int:
+            return host.host.answers.bytes_held
+
+        ask_and_take_nothing(slow)
+        until(lambda: held() > 10 << 20)
+        assert host.ask(CONSUME, asked, token=other).status == 200
+        assert host.ask(SQL, {"sql": "SELECT 1 AS n"}, token=other).status == 200
+        reply = host.ask(CONSUME, asked, token=slow)
+        assert (reply.status, reply.code) == (429, "TokenLimitReached")
+        ask_and_take_nothing(other)
+        until(lambda: held() > 20 << 20)
+        third = add_token(path, Caller("third", Role.SERVICE))
+        for wanted in ((CONSUME, asked), (SQL, {"sql": "CONSUME FROM orders LIMIT 1"})):
+            reply = host.ask(*wanted, token=third)
+            assert (reply.status, reply.code) == (503, "TooBusy")
+            assert "answer_memory" in reply.json["error"]
+        assert host.ask("/healthz").status == 200
+        clients.close()
+        until(lambda: held() == 0)
+        assert host.ask(CONSUME, asked, token=slow).status == 200
+
+
+def test_a_look_reads_no_more_than_it_has_memory_for(tmp_path: Path) -> None:
+    """Also where the records that it comes to are much larger than most of their topic."""
+    with served(tmp_path / "log") as host:
+        host.log.create_topic("orders")
+        for _ in range(10):
+            host.log.publish("orders", [Record(b"%d" % each) for each in range(2000)])
+        host.log.publish("orders", [Record(b"x" * 900_000) for _ in range(7)])
+        at, sizes = 20_000, list[int]()
+        while at < 20_007:
+            asked = {"start": {"offset": at}, "partition_id": 0, "limit": 7}
+            reply = host.consume(topic="orders", **asked)
+            sizes.append(len(reply.json["messages"]))
+            at = reply.json["next_offset"]
+        assert sum(sizes) == 7
+        assert max(sizes) <= 2
+
+
+def test_statements_that_answer_much_may_follow_one_another(tmp_path: Path) -> None:
+    with served(tmp_path / "log") as host:
+        for name in ("first", "second"):
+            host.log.create_topic(name)
+            host.log.publish(name, [Record(b"x" * 900_000) for _ in range(7)])
+        text = "CONSUME FROM first LIMIT 7; CONSUME FROM second LIMIT 7; SELECT 1 AS n"
+        reply = host.ask(SQL, {"sql": text})
+        assert reply.status == 200, reply.body[:300]
+        assert [len(each["rows"]) for each in reply.json["results"]] == [7, 7, 1]
 
 
 def test_a_registry_takes_a_long_schema_and_no_body_of_many_values(host: ServedLog) -> None:

@@ -459,6 +459,18 @@ def test_a_long_pattern_without_wildcards_in_between_is_fine(pattern: str) -> No
     assert parse_filter(condition, SCHEMA).text == condition
 
 
+@pytest.mark.parametrize(("patterns", "is_allowed"), [(32, True), (33, False)])
+def test_patterns_of_a_filter_have_so_many_wildcards_together(
+    patterns: int, is_allowed: bool
+) -> None:
+    condition = " OR ".join(f"name LIKE '%{each}_%%'" for each in range(patterns))
+    if is_allowed:
+        assert parse_filter(condition, SCHEMA).text == condition
+    else:
+        with pytest.raises(InvalidFilter, match="128 wildcards together"):
+            parse_filter(condition, SCHEMA)
+
+
 def test_constants_do_not_grow_where_a_filter_is_read() -> None:
     grown = "replace(" * 6 + "'a'" + ", 'a', 'aaaaaaaaaa')" * 6
     with pytest.raises(InvalidFilter, match="65536 bytes"):

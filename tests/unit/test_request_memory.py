@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duolog.errors import RequestTooLarge, TooBusy
+from duolog.errors import RequestTooLarge, TokenLimitReached, TooBusy
 from duolog.server.json_pieces import count_values
 from duolog.server.request_memory import RequestMemory, memory_of, memory_of_bytes
 
@@ -77,8 +77,7 @@ def test_one_caller_has_half_at_most_and_keeps_nobody_else_waiting() -> None:
     async def scene() -> None:
         memory = RequestMemory(100)
         with memory.request("greedy") as first:
-            await first.wait_for(90)  # one request may be of any size
-            first.correct(40)
+            await first.wait_for(40)
             more = [asyncio.create_task(_take(memory, 20, "greedy")) for _ in range(3)]
             await _settle()
             assert not any(each.done() for each in more)
@@ -86,8 +85,13 @@ def test_one_caller_has_half_at_most_and_keeps_nobody_else_waiting() -> None:
             await asyncio.wait_for(_take(memory, 60), 10)  # where there are no names
             with memory.request("greedy") as impatient, pytest.raises(TooBusy):
                 impatient.take_now(20)
-            first.correct(30)
-            await asyncio.gather(*more)
+            large = asyncio.create_task(_take(memory, 90, "greedy"))  # never fits beside the first
+            await _settle()
+            await asyncio.wait_for(_take(memory, 10, "other"), 10)
+            with memory.request() as another:
+                another.take_now(10)  # who does not wait is not held up by those who do
+            first.give_back()
+            await asyncio.gather(*more, large)  # one request may be of any size
         with memory.request() as last:
             last.take_now(100)
 
@@ -115,6 +119,8 @@ def test_more_than_there_is_and_more_requests_than_may_wait_are_refused_by_name(
         with pytest.raises(TooBusy, match="2 large requests"), memory.request():
             pass
     with memory.request():
+        pass
+    with memory.request("greedy"), pytest.raises(TokenLimitReached), memory.request("greedy"):
         pass
 
 

@@ -104,7 +104,7 @@ class ServeSettings(BaseModel):
     max_large_requests: int = 256
     max_bytes_at_once: ByteSize = ByteSize(48 << 20)
     large_request_memory: ByteSize = ByteSize(80 << 20)
-    answer_memory: ByteSize = ByteSize(64 << 20)
+    answer_memory: ByteSize = ByteSize(48 << 20)
     max_connections: int = 10_000
     headers_within_seconds: FiniteFloat = 10.0
     body_silence_seconds: FiniteFloat = 30.0

@@ -70,8 +70,8 @@ class Answer:
         """To be asked before anything is read. TooBusy, TokenLimitReached."""
         self._answers.check(self._token)
 
-    def hold(self, size: int) -> None:
-        """So many bytes more are there for the client."""
-        if size > _SMALL_BYTES:
-            self.size += size
-            self._answers.add(self._token, size)
+    def now_has(self, size: int) -> None:
+        """So many bytes are there for the client in all."""
+        counted = size if size > _SMALL_BYTES else 0
+        self._answers.add(self._token, counted - self.size)
+        self.size = counted

@@ -188,7 +188,6 @@ class Consuming:
                     left = began + seconds - loop.time()
                     ended = _ended(found, left, gone, is_stopping=host.room.is_stopping)
                     if ended is not None:
-                        answer_of(request).hold(_size_of(body))
                         host.tally.note(POLL_SECONDS, ended, seconds=loop.time() - began)
                         return found, body
                     if gone is None:
@@ -208,12 +207,14 @@ class Consuming:
 
     async def _look(self, view: _View[P], request: Request) -> tuple[Found[P], Any]:
         """A look that may read much: no more than there is memory for."""
-        answer_of(request).check()
         most = view.looks.expected_bytes()
         with self._host.reading_memory.request(token_name(request.scope)) as memory:
             await memory.wait_for(view.times * most)
+            answer_of(request).check()  # not before: others were answered meanwhile
             view.looks.most_bytes = most
-            return await self._host.readers.run(view.look)
+            found, body = await self._host.readers.run(view.look)
+            answer_of(request).now_has(_size_of(body))
+            return found, body
 
     def _share(self, seat: Seat, view: _View[Any]) -> Share:
         """What a member may read now."""

@@ -43,7 +43,7 @@ class BodyLimits:
     max_body_bytes: int = 8 << 20  # of one request
     max_bytes_at_once: int = 48 << 20  # of all large requests; one token may have half of it
     large_request_memory: int = MEMORY_BYTES  # to work on all of them, by an estimate
-    answer_memory: int = 64 << 20  # of answers that clients have not taken yet
+    answer_memory: int = 48 << 20  # of answers that clients have not taken yet
     read_within_seconds: float = 60.0
     max_record_headers: int = MAX_HEADERS
     max_request_headers: int = 100_000  # of all its messages

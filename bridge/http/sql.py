@@ -49,6 +49,7 @@ from duolog.errors import (
 )
 from duolog.log.access import LogAccess
 from duolog.log.model import Format, Topic
+from duolog.server.json_pieces import SMALL_BYTES
 from duolog.sql.grammar import parse
 from duolog.sql.groups import MAX_BYTES
 from duolog.sql.statements import Ack, Consume, Select, Statement
@@ -88,10 +89,8 @@ class Sql:
                 checked += 1
             for statement in statements:
                 check_still_let_in(self._host, request)
-                if isinstance(statement, Select | Consume):
-                    answer_of(request).check()
                 done.append(await self._answer(asked, statement, sum(map(len, done))))
-                answer_of(request).hold(len(done[-1]))
+                answer_of(request).now_has(sum(map(len, done)))
             check_still_let_in(self._host, request)
         except (DuologError, RequestRefused) as error:
             refusal = self._refusal(error)
@@ -129,7 +128,11 @@ class Sql:
             )
         match statement:
             case Select():
-                return await self._select(asked, statement, sent_bytes)
+                answer_of(asked.request).check()
+                answer = await self._select(asked, statement, sent_bytes)
+                if len(answer) > SMALL_BYTES:
+                    answer_of(asked.request).check()  # others were answered meanwhile
+                return answer
             case Consume():
                 return await self._consume(asked, statement)
             case Ack(settled=True):  # it may wait for long
@@ -155,6 +158,7 @@ class Sql:
                 await groups.before_poll(group, topic, partition)
             with self._host.reading_memory.request(token_name(asked.request.scope)) as memory:
                 await memory.wait_for(_CONSUME_BYTES)
+                answer_of(asked.request).check()
                 answer, rows = await self._host.readers.run(
                     lambda: self._done(asked, statement, self._reader_for(topic, asked.caller))
                 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
 from functools import partial
@@ -58,6 +59,7 @@ _WAITING_THREADS: Final = 16  # those who wait for Kafka keep nobody else waitin
 _LONGEST_WAIT_SECONDS: Final = 60.0
 _MOST_POSITIONS: Final = 1 << 17  # of one wait: twice as many as a topic has partitions at most
 _BEAT_SECONDS: Final = 1.0
+_A_MOMENT_SECONDS: Final = 0.1
 
 _LOG: Final = logging.getLogger("duolog.bridge")
 
@@ -176,8 +178,10 @@ class _Routes:
         with ExitStack() as ending:
             memory = ending.enter_context(self._memory.request())
             bytes_a_value = _BYTES_A_VALUE.get(name, BYTES_A_VALUE)
+            began = time.monotonic()
             asked = await self._bodies.of(request, memory, bytes_a_value)
-            self._admission.check_bearer(request, name)  # a body may take its time
+            if time.monotonic() - began > _A_MOMENT_SECONDS:  # the token may have ended meanwhile
+                self._admission.check_bearer(request, name)
             work = partial(self.dispatch.run, call, asked)
             if not call.is_long:
                 return json_answer({"result": await self.in_thread(work)})

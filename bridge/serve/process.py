@@ -35,6 +35,7 @@ from duolog.server.listener import listen, taken
 from duolog.server.run import (
     allow_many_connections,
     keep_files_private,
+    keep_memory_together,
     spare_the_garbage_collector,
 )
 
@@ -66,6 +67,7 @@ def serve(
     """
     options.check()
     keep_files_private()
+    keep_memory_together()
     tally = Tally(options.metric_rules)
     doorkeeper = Doorkeeper(options.tokens, tally, journal)
     tell_of_exposure(options, doorkeeper, journal)

@@ -25,6 +25,7 @@ from duolog.server.listener import listen, taken
 from duolog.server.run import (
     allow_many_connections,
     keep_files_private,
+    keep_memory_together,
     spare_the_garbage_collector,
 )
 
@@ -39,6 +40,7 @@ def serve_registry(
     """Serve it at the root path until SIGINT or SIGTERM; `when_started` is told url and folder."""
     options.check()
     keep_files_private()
+    keep_memory_together()
     tally = Tally()
     doorkeeper = Doorkeeper(options.tokens, tally, journal)
     tell_of_exposure(options, doorkeeper, journal)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import importlib.util
 import os
@@ -9,7 +10,7 @@ import resource
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from duolog.errors import InvalidSetting
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS = 10
 _OBJECTS_BEFORE_COLLECTING = 10_000
+_M_ARENA_MAX, _MOST_ARENAS = -8, 2
 
 
 def check_installed(libraries: tuple[str, ...], what: str, extra: str) -> None:
@@ -90,6 +92,12 @@ def allow_many_connections() -> int:
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
+
+
+def keep_memory_together() -> None:
+    """Let few of C's arenas grow: threads leave holes in arenas of their own, which then stay."""
+    with suppress(AttributeError, OSError):  # another library than glibc has no arenas
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _MOST_ARENAS)
 
 
 def spare_the_garbage_collector() -> None:

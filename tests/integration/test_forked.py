@@ -42,7 +42,7 @@ calls = {
     for name in dir(type(log))
     if not name.startswith("_") and callable(getattr(type(log), name))
 }
-spared = {"close", "attend", "call_when_closed", "leave_to_parent"}
+spared = {"close", "attend", "limit_partitions", "call_when_closed", "leave_to_parent"}
 arguments = {
     "append": (Writer(Mode.BATCH, "w", "t"), 0, []),
     "last_epoch": (Writer(Mode.BATCH, "w", "t"),),

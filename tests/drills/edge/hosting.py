@@ -38,6 +38,7 @@ MAX_CONSUME_SECONDS = 1.0
 MAX_STORED_GROUPS_OF_TOKEN = 300
 MAX_SCHEMAS_BYTES = 12 << 20
 SETTINGS = f"""
+cache_bytes = {16 << 20}
 [serve]
 max_connections = {MAX_CONNECTIONS}
 headers_within_seconds = 1.5

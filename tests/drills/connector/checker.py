@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from duolog.log.embedded import EmbeddedLog, open_log
+from duolog.log.options import LogOptions
 from tests.drills.connector.changes import VERSIONS, Event, keys, story
 from tests.drills.connector.streams import Stream
 
@@ -34,7 +35,8 @@ def violations(stream: Stream, batches: int | None = None) -> list[str]:
     With `batches`, it must have exactly so many; else at least those that its checkpoint says are
     committed.
     """
-    with open_log(stream.log, create=False) as log:
+    patient = LogOptions(lock_wait_seconds=60.0)  # a commit of Spark's may still be under way
+    with open_log(stream.log, options=patient, create=False) as log:
         told = _told(log, stream.topic)
         last = log.last_epoch(stream.writer)
     there = _batches_of(told)

@@ -25,7 +25,7 @@ from tests.drills.courts import Court
 from tests.drills.host import worker
 from tests.drills.host.hosting import PART_RECEIVED
 from tests.drills.ledger import write_ledger
-from tests.support.children import Child
+from tests.support.children import Child, ChildFailed
 
 _ANY = "any"
 _POINTS = (
@@ -82,7 +82,13 @@ class Scene:
         if die_at is not None:
             arguments["die_at"] = (die_at, self._chance.randint(1, 3))
         self.host = self._hosting.enter_context(Child(worker.__name__, arguments))
-        if self.host.said()[0] != "started":
+        try:
+            has_started = self.host.said()[0] == "started"
+        except ChildFailed:
+            if die_at is None or self.host.errors():
+                raise
+            return  # it has died already: a sink that was there asked it before it could say so
+        if not has_started:
             self.wrong.append(f"the host did not start: {self.host.errors()}")
 
     def start_sink(self) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from duolog.errors import TokenLimitReached, TooBusy
 
-_SMALL_BYTES: Final = 64 << 10  # not counted: connections bound them
+SMALL_ANSWER_BYTES: Final = 64 << 10  # not counted: connections bound them
 
 
 class AnswersHeld:
@@ -72,6 +72,6 @@ class Answer:
 
     def now_has(self, size: int) -> None:
         """So many bytes are there for the client in all."""
-        counted = size if size > _SMALL_BYTES else 0
+        counted = size if size > SMALL_ANSWER_BYTES else 0
         self._answers.add(self._token, counted - self.size)
         self.size = counted

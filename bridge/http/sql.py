@@ -18,6 +18,7 @@ from starlette.responses import Response
 from duolog.avro.registry.port import Registry, SchemaSource
 from duolog.bridge.http.access import lacks, need_of_statement
 from duolog.bridge.http.answers import JSON_TYPE, Refusal, refusal_of
+from duolog.bridge.http.answers_held import SMALL_ANSWER_BYTES
 from duolog.bridge.http.asking import (
     RequestRefused,
     answer_of,
@@ -49,7 +50,6 @@ from duolog.errors import (
 )
 from duolog.log.access import LogAccess
 from duolog.log.model import Format, Topic
-from duolog.server.json_pieces import SMALL_BYTES
 from duolog.sql.grammar import parse
 from duolog.sql.groups import MAX_BYTES
 from duolog.sql.statements import Ack, Consume, Select, Statement
@@ -130,7 +130,7 @@ class Sql:
             case Select():
                 answer_of(asked.request).check()
                 answer = await self._select(asked, statement, sent_bytes)
-                if len(answer) > SMALL_BYTES:
+                if len(answer) > SMALL_ANSWER_BYTES:
                     answer_of(asked.request).check()  # others were answered meanwhile
                 return answer
             case Consume():

@@ -163,23 +163,23 @@ class LargeRequest:
     def __init__(self, memory: RequestMemory, caller: object) -> None:
         self._memory = memory
         self._caller = caller
-        self.taken_bytes = 0
+        self._taken = 0
 
     async def wait_for(self, size: int) -> None:
         """Have so much more, once there is room for it. RequestTooLarge."""
         await self._memory.wait_for(size, self._caller)
-        self.taken_bytes += size
+        self._taken += size
 
     def take_now(self, size: int) -> None:
         """Have so much in all, or be told to come again. RequestTooLarge, TooBusy."""
         self._memory.check(size)
-        more = max(0, size - self.taken_bytes)
+        more = max(0, size - self._taken)
         self._memory.take_now(more, self._caller)
-        self.taken_bytes += more
+        self._taken += more
 
     def give_back(self) -> None:
         """It needs nothing any more."""
-        taken, self.taken_bytes = self.taken_bytes, 0
+        taken, self._taken = self._taken, 0
         self._memory.give_back(taken, self._caller)
 
 
